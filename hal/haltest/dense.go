@@ -1,0 +1,161 @@
+package haltest
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/moerack/moerack/hal"
+)
+
+func testEmbed(r *rig) {
+	w, v := r.weight(5, 4)
+	out := r.alloc(hal.F32, 3, 4)
+	r.st.Embed(out, w, r.i32(1, 4, 0, 4))
+	if got, want := r.floats(out), slices.Concat(v[16:], v[:4], v[16:]); !slices.Equal(got, want) {
+		r.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func testRMSNorm(r *rig) {
+	x, w := r.random(2*6), r.random(6)
+	const eps = 1e-3
+	var want []float64
+	for t := range 2 {
+		s := 0.0
+		for _, v := range x[t*6 : t*6+6] {
+			s += float64(v) * float64(v)
+		}
+		for i, v := range x[t*6 : t*6+6] {
+			want = append(want, float64(v)/math.Sqrt(s/6+eps)*float64(w[i]))
+		}
+	}
+	in := r.f32(2, x...)
+	out := r.alloc(hal.F32, 2, 6)
+	r.st.RMSNorm(out, in, r.f32(1, w...), eps)
+	r.near("out", r.floats(out), want, tol)
+	r.st.RMSNorm(in, in, r.f32(1, w...), eps)
+	r.near("in place", r.floats(in), want, tol)
+}
+
+func testMatMul(r *rig) {
+	const rows, in, out = 3, 37, 5
+	w, wv := r.weight(out, in)
+	xv := r.random(rows * in)
+	x, y := r.f32(rows, xv...), r.alloc(hal.F32, rows, out)
+	r.st.MatMul(y, x, w)
+	r.near("MatMul", r.floats(y), mul(xv, wv, in), tol)
+
+	alone := r.alloc(hal.F32, 1, out)
+	r.st.MatMul(alone, x.Slice(2, 3), w)
+	if got, want := r.floats(alone), r.floats(y.Slice(2, 3)); !slices.Equal(got, want) {
+		r.Errorf("a row alone gives %v, among others %v", got, want)
+	}
+
+	up, uv := r.weight(out, in)
+	want := mul(xv, wv, in)
+	for i, u := range mul(xv, uv, in) {
+		want[i] = want[i] / (1 + math.Exp(-want[i])) * u
+	}
+	r.st.SwiGLU(y, x, w, up)
+	r.near("SwiGLU", r.floats(y), want, 1e-4)
+}
+
+// testFP8Blocks gives each block of a ragged matrix a scale of its own.
+func testFP8Blocks(r *rig) {
+	const out, in, block = 5, 7, 3
+	data, v := make([]byte, out*in), make([]float32, out*in)
+	scale := r.random((out + block - 1) / block * ((in + block - 1) / block))
+	for i := range data { // exponent codes give powers of two: 2^(e−7), and the sign
+		e := r.rand.IntN(15) + 1
+		data[i] = byte(e<<3 | r.rand.IntN(2)<<7)
+		v[i] = float32(math.Ldexp(1, e-7))
+		if data[i]&0x80 != 0 {
+			v[i] = -v[i]
+		}
+		v[i] *= scale[i/in/block*3+i%in/block]
+	}
+	d, err := r.dev.Import(hal.F8E4M3, out, in, data)
+	if err != nil {
+		r.Fatal(err)
+	}
+	raw := make([]byte, 4*len(scale))
+	for i, s := range scale {
+		binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(s))
+	}
+	s, err := r.dev.Import(hal.F32, 2, 3, raw)
+	if err != nil {
+		r.Fatal(err)
+	}
+	xv := r.random(2 * in)
+	y := r.alloc(hal.F32, 2, out)
+	r.st.MatMul(y, r.f32(2, xv...), hal.Weight{Data: d, Scale: s, BlockRows: block, BlockCols: block})
+	r.near("FP8", r.floats(y), mul(xv, v, in), 1e-4)
+
+	r.st.MatMul(y, r.f32(2, xv...), hal.Weight{Data: d, Scale: s, BlockRows: 4, BlockCols: 2})
+	if err := r.st.Synchronize(r.Context()); hal.ClassOf(err) != hal.CallerFault {
+		r.Errorf("scales of another grid: %v, want a caller's fault", err)
+	}
+}
+
+func testHeadMatMul(r *rig) {
+	const heads, perHead, in, rows = 2, 5, 4, 3
+	w, wv := r.weight(heads*perHead, in)
+	h := hal.HeadMatMul{Heads: heads, Rows: perHead, From: 1, To: 4, InStride: in, OutStride: 3}
+	xv := r.random(rows * heads * in)
+	y := r.alloc(hal.F32, rows, heads*3)
+	r.st.HeadMatMul(y, r.f32(rows, xv...), w, h)
+	var want []float64
+	for t := range rows {
+		for n := range heads {
+			x := xv[(t*heads+n)*in:][:in]
+			want = append(want, mul(x, wv[(n*perHead+1)*in:(n*perHead+4)*in], in)...)
+		}
+	}
+	r.near("plain", r.floats(y), want, tol)
+
+	h.Transposed, h.InStride, h.OutStride = true, 3, in+1
+	xv = r.random(rows * heads * 3)
+	z := r.alloc(hal.F32, rows, heads*(in+1))
+	r.st.HeadMatMul(z, r.f32(rows, xv...), w, h)
+	want = make([]float64, rows*heads*(in+1))
+	for t := range rows {
+		for n := range heads {
+			for j := range 3 {
+				for i := range in {
+					want[(t*heads+n)*(in+1)+i] += float64(xv[(t*heads+n)*3+j]) * float64(wv[(n*perHead+1+j)*in+i])
+				}
+			}
+		}
+	}
+	r.near("transposed", r.floats(z), want, tol)
+}
+
+func testRope(r *rig) {
+	table := r.f32(2, 1, 0, 1, 0, 0, 1, -1, 0) // row 0: no turn; row 1: a quarter, a half
+	x := r.f32(2, 9, 1, 2, 3, 4, 9, 5, 6, 7, 8)
+	out := r.alloc(hal.F32, 2, 6)
+	r.st.Rope(out, x, r.i32(1, 1, 0), table, hal.Rope{Heads: 1, Dim: 4, InStride: 5, InOffset: 1, OutStride: 6, OutOffset: 2})
+	if got, want := r.floats(out), []float32{0, 0, -2, 1, -3, -4, 0, 0, 5, 6, 7, 8}; !slices.Equal(got, want) {
+		r.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func testRows(r *rig) {
+	x := r.f32(3, 1, 2, 3, 4, 5, 6)
+	out := r.alloc(hal.F32, 2, 2)
+	r.st.GatherRows(out, x, r.i32(1, 2, 0))
+	if got, want := r.floats(out), []float32{5, 6, 1, 2}; !slices.Equal(got, want) {
+		r.Errorf("gathered %v, want %v", got, want)
+	}
+	r.st.Add(out, out, x.Slice(0, 2))
+	if got, want := r.floats(out), []float32{6, 8, 4, 6}; !slices.Equal(got, want) {
+		r.Errorf("added %v, want %v", got, want)
+	}
+	inf, nan := float32(math.Inf(-1)), float32(math.NaN())
+	first := r.i32(1, -1, -1, -1, 2)
+	r.st.MarkNonFinite(first, r.f32(4, 1, inf, 0, 0, nan, 1, 1, nan), 5)
+	if got, want := r.ints(first), []int32{5, -1, 5, 2}; !slices.Equal(got, want) {
+		r.Errorf("marks %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,150 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/moerack/moerack/kernels"
+)
+
+// testRoute compares the router with a plain sort-based one in float64 on random logits, with exact cases for ties, and with
+// NaN for termination.
+func testRoute(t *testing.T, k kernels.Table) {
+	g := newGen(t, 11)
+	for _, r := range []kernels.Router{
+		{Method: kernels.Greedy, Groups: 1, Scale: 1},
+		{Method: kernels.Greedy, Groups: 1, Scale: 2.5, Normalize: true, Sigmoid: true},
+		{Method: kernels.GroupLimitedGreedy, Groups: 4, TopGroups: 2, Scale: 16},
+		{Method: kernels.NoAuxTC, Groups: 4, TopGroups: 2, Scale: 2.5, Normalize: true, Sigmoid: true},
+		{Method: kernels.NoAuxTC, Groups: 1, TopGroups: 1, Scale: 1, Sigmoid: true},
+	} {
+		for _, experts := range []int{8, 16, 64} {
+			const rows, picks = 9, 4
+			logits, bias := g.mat(rows, experts), g.mat(1, experts).Row(0)
+			ids, weights := route(k, logits, bias, r, picks)
+			for row := range rows {
+				wantIDs, wantW := route64(logits.Row(row), bias, r, picks)
+				if !slices.Equal(ids.Row(row), wantIDs) {
+					t.Fatalf("%+v, %d experts: chose %v, want %v", r, experts, ids.Row(row), wantIDs)
+				}
+				for i, w := range wantW {
+					near(t, fmt.Sprintf("%+v weight %d", r, i), weights.Row(row)[i], w, w, 1e-5)
+				}
+			}
+			testRouteBroken(t, k, g, r, experts)
+		}
+	}
+	equal := kernels.Mat{Data: make([]float32, 8), Rows: 1, Cols: 8, Stride: 8}
+	for _, m := range []kernels.TopKMethod{kernels.Greedy, kernels.GroupLimitedGreedy, kernels.NoAuxTC} {
+		ids, _ := route(k, equal, make([]float32, 8), kernels.Router{Method: m, Groups: 4, TopGroups: 2, Scale: 1}, 3)
+		if want := []int32{0, 1, 2}; !slices.Equal(ids.Row(0), want) {
+			t.Errorf("method %d: equal scores chose %v, want the lower experts %v", m, ids.Row(0), want)
+		}
+	}
+}
+
+// testRouteBroken demands distinct experts in range whatever the logits are.
+func testRouteBroken(t *testing.T, k kernels.Table, g gen, r kernels.Router, experts int) {
+	t.Helper()
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for range 20 {
+		logits := g.mat(1, experts)
+		for i := range logits.Row(0) {
+			logits.Row(0)[i] = []float32{nan, inf, -inf, 1, nan}[g.IntN(5)]
+		}
+		ids, weights := route(k, logits, make([]float32, experts), r, 4)
+		if anyNaN := slices.ContainsFunc(logits.Row(0), isNaN); anyNaN && !slices.ContainsFunc(weights.Row(0), isNaN) {
+			t.Fatalf("%+v: logits %v gave weights %v: the NaN must show", r, logits.Row(0), weights.Row(0))
+		}
+		got := slices.Sorted(slices.Values(ids.Row(0)))
+		if got[0] < 0 || int(got[3]) >= experts || len(slices.Compact(got)) != 4 {
+			t.Fatalf("%+v: logits %v chose %v: must be distinct experts", r, logits.Row(0), ids.Row(0))
+		}
+	}
+}
+
+func route(k kernels.Table, logits kernels.Mat, bias []float32, r kernels.Router, picks int) (kernels.Ints, kernels.Mat) {
+	ids := kernels.Ints{Data: make([]int32, logits.Rows*picks), Rows: logits.Rows, Cols: picks, Stride: picks}
+	weights := kernels.Mat{Data: make([]float32, logits.Rows*picks), Rows: logits.Rows, Cols: picks, Stride: picks}
+	k.Route(ids, weights, logits, bias, r, make([]float32, kernels.RouterScratch(logits.Cols, r.Groups)))
+	return ids, weights
+}
+
+func route64(logits, bias []float32, r kernels.Router, picks int) ([]int32, []float64) {
+	scores := make([]float64, len(logits))
+	var sum float64
+	for _, l := range logits {
+		sum += math.Exp(float64(l))
+	}
+	for e, l := range logits {
+		scores[e] = math.Exp(float64(l)) / sum
+		if r.Sigmoid {
+			scores[e] = 1 / (1 + math.Exp(-float64(l)))
+		}
+	}
+	choice := slices.Clone(scores)
+	if r.Method == kernels.NoAuxTC {
+		for e := range choice {
+			choice[e] += float64(bias[e])
+		}
+	}
+	if r.Method != kernels.Greedy {
+		keepGroups64(choice, r)
+	}
+	order := make([]int32, len(logits))
+	for e := range order {
+		order[e] = int32(e)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return compare(choice[b], choice[a]) })
+	ids := order[:picks]
+	slices.SortStableFunc(ids, func(a, b int32) int { return compare(scores[b], scores[a]) })
+	weights, total := make([]float64, picks), 0.0
+	for i, e := range ids {
+		weights[i] = scores[e]
+		total += scores[e]
+	}
+	for i := range weights {
+		if r.Normalize {
+			weights[i] /= total
+		}
+		weights[i] *= float64(r.Scale)
+	}
+	return ids, weights
+}
+
+func keepGroups64(choice []float64, r kernels.Router) {
+	size := len(choice) / r.Groups
+	order, value := make([]int, r.Groups), make([]float64, r.Groups)
+	for g := range order {
+		order[g] = g
+		sorted := slices.Sorted(slices.Values(choice[g*size : (g+1)*size]))
+		value[g] = sorted[size-1]
+		if r.Method == kernels.NoAuxTC {
+			value[g] += sorted[size-2]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(value[b], value[a]) })
+	for _, g := range order[r.TopGroups:] {
+		for e := g * size; e < (g+1)*size; e++ {
+			choice[e] = 0
+			if r.Method == kernels.NoAuxTC {
+				choice[e] = math.Inf(-1)
+			}
+		}
+	}
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func isNaN(v float32) bool { return v != v }

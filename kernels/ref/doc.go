@@ -1,0 +1,23 @@
+// Package ref is the plain-Go implementation of the kernels. It is always compiled, reads as the formulas, and is the
+// definition that faster implementations are tested against.
+package ref
+
+import "github.com/moerack/moerack/kernels"
+
+// Table returns the implementation.
+func Table() kernels.Table {
+	return kernels.Table{
+		Name:         "ref (plain Go)",
+		Embed:        Embed,
+		RMSNorm:      RMSNorm,
+		MatMul:       MatMul,
+		HeadMatMul:   HeadMatMul,
+		Rope:         Rope,
+		MLAAttention: MLAAttention,
+		Route:        Route,
+		SwiGLU:       SwiGLU,
+		Combine:      Combine,
+		Add:          Add,
+		Finite:       Finite,
+	}
+}

@@ -1,0 +1,66 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/moerack/moerack/kernels"
+)
+
+// RMSNorm sets out[t] = x[t] / sqrt(mean(x[t]²) + eps) · w (Zhang and Sennrich 2019). out may be x. // out, x (T, C), w (C)
+func RMSNorm(out, x kernels.Mat, w []float32, eps float32) {
+	for t := range x.Rows {
+		row, to := x.Row(t), out.Row(t)
+		scale := float32(1 / math.Sqrt(float64(dotF32(row, row))/float64(len(row))+float64(eps)))
+		for i, v := range row {
+			to[i] = v * scale * w[i]
+		}
+	}
+}
+
+// Rope rotates interleaved pairs: (a, b) becomes (a·cos − b·sin, b·cos + a·sin) (Su et al. 2021). // table (positions, Dim)
+func Rope(out, x kernels.Mat, positions []int32, table kernels.Mat, r kernels.Rope) {
+	for t, p := range positions {
+		angles := table.Row(int(p))
+		for h := range r.Heads {
+			from := x.Data[t*x.Stride+h*r.InStride+r.InOffset:][:r.Dim]
+			to := out.Data[t*out.Stride+h*r.OutStride+r.OutOffset:][:r.Dim]
+			for i := 0; i < r.Dim; i += 2 {
+				a, b, cos, sin := from[i], from[i+1], angles[i], angles[i+1]
+				to[i], to[i+1] = a*cos-b*sin, b*cos+a*sin
+			}
+		}
+	}
+}
+
+// Combine sets out[t] = ((w₀·y₀ + w₁·y₁) + … ) + shared[t] in this order, y_k = rows[index[t][k]]. out may be shared.
+// // out (T, H), rows (M, H), index, weights (T, K), shared (T, H) or without data
+func Combine(out, rows kernels.Mat, index kernels.Ints, weights, shared kernels.Mat) {
+	for t := range out.Rows {
+		to, ix, ws := out.Row(t), index.Row(t), weights.Row(t)
+		for i := range to {
+			var sum float32
+			for k, r := range ix {
+				v := float32(ws[k] * rows.Data[int(r)*rows.Stride+i]) // rounded before it is added, on every machine
+				if k == 0 {
+					sum = v
+				} else {
+					sum += v
+				}
+			}
+			if shared.Data != nil {
+				sum += shared.Data[t*shared.Stride+i]
+			}
+			to[i] = sum
+		}
+	}
+}
+
+// Add sets out = a + b. out may be a or b. // out, a, b (T, C)
+func Add(out, a, b kernels.Mat) {
+	for t := range out.Rows {
+		to, x, y := out.Row(t), a.Row(t), b.Row(t)
+		for i := range to {
+			to[i] = x[i] + y[i]
+		}
+	}
+}
