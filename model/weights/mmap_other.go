@@ -1,0 +1,18 @@
+//go:build !unix
+
+package weights
+
+import (
+	"io"
+	"os"
+)
+
+// mapFile reads the whole file: this system has no mmap that we use, so a
+// checkpoint takes its size in memory.
+func mapFile(f *os.File, size int) ([]byte, error) {
+	data := make([]byte, size)
+	_, err := io.ReadFull(io.NewSectionReader(f, 0, int64(size)), data)
+	return data, err
+}
+
+func unmapFile([]byte) error { return nil }

@@ -1,0 +1,16 @@
+//go:build unix
+
+package weights
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps the file read-only; its pages are shared with all processes that map it.
+func mapFile(f *os.File, size int) ([]byte, error) {
+	return unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+}
+
+func unmapFile(mapping []byte) error { return unix.Munmap(mapping) }
