@@ -30,7 +30,7 @@ func (s *stream) PutInt32(dst hal.Tensor, src []int32) {
 		return
 	}
 	m := s.ints("PutInt32", "dst", dst, dst.Rows, dst.Cols)
-	for i := 0; i < m.Rows; i++ {
+	for i := range m.Rows {
 		copy(m.Row(i), src[i*m.Cols:])
 	}
 }
@@ -42,7 +42,7 @@ func (s *stream) PutFloat32(dst hal.Tensor, src []float32) {
 		return
 	}
 	m := s.mat("PutFloat32", "dst", dst, dst.Rows, dst.Cols)
-	for i := 0; i < m.Rows; i++ {
+	for i := range m.Rows {
 		copy(m.Row(i), src[i*m.Cols:])
 	}
 }
@@ -54,7 +54,7 @@ func (s *stream) GetInt32(dst []int32, src hal.Tensor) {
 		return
 	}
 	m := s.ints("GetInt32", "src", src, src.Rows, src.Cols)
-	for i := 0; i < m.Rows; i++ {
+	for i := range m.Rows {
 		copy(dst[i*m.Cols:], m.Row(i))
 	}
 }
@@ -66,7 +66,7 @@ func (s *stream) GetFloat32(dst []float32, src hal.Tensor) {
 		return
 	}
 	m := s.mat("GetFloat32", "src", src, src.Rows, src.Cols)
-	for i := 0; i < m.Rows; i++ {
+	for i := range m.Rows {
 		copy(dst[i*m.Cols:], m.Row(i))
 	}
 }

@@ -62,7 +62,7 @@ func dotF16(w []uint16, x []float32) float32 {
 // dotF8 is row o of an F8_E4M3 weight times x; each element counts its block's scale, rounded to float32 as published.
 func dotF8(w *kernels.Weight, o int, x []float32) float32 {
 	row := w.U8[o*w.In:][:len(x)]
-	scale, block := []float32{1}, len(x)+3&^3 // without scales one block spans the row
+	scale, block := []float32{1}, (len(x)+3)&^3 // without scales one block spans the row
 	if w.Scale != nil {
 		scale, block = w.Scale[o/w.BlockRows*w.ScaleCols:], w.BlockCols
 	}

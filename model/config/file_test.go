@@ -118,8 +118,10 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		for _, size := range []int{c.HiddenSize, c.NumLayers, c.VocabSize, c.NumHeads, c.KVLoraRank, c.QKNopeHeadDim, c.QKRopeHeadDim, c.VHeadDim,
-			c.IntermediateSize, c.MoEIntermediateSize, c.NumRoutedExperts, c.NumExpertsPerTok, c.NGroup, c.TopKGroup, c.MaxPositionEmbeddings} {
+		for _, size := range []int{
+			c.HiddenSize, c.NumLayers, c.VocabSize, c.NumHeads, c.KVLoraRank, c.QKNopeHeadDim, c.QKRopeHeadDim, c.VHeadDim,
+			c.IntermediateSize, c.MoEIntermediateSize, c.NumRoutedExperts, c.NumExpertsPerTok, c.NGroup, c.TopKGroup, c.MaxPositionEmbeddings,
+		} {
 			if size < 1 || size > 1<<30 {
 				t.Fatalf("size %d in %+v", size, *c)
 			}

@@ -8,17 +8,17 @@ import (
 
 // readGeneration reads the sampling defaults.
 func (c *Config) readGeneration(d *document) {
-	real := func(key string, suits func(float64) bool, want string) *float64 {
+	number := func(key string, suits func(float64) bool, want string) *float64 {
 		if !d.has(key) {
 			return nil
 		}
 		f := d.number(key, suits, want)
 		return &f
 	}
-	c.Generation.Temperature = real("temperature", nonNegative, "a number from 0")
-	c.Generation.TopP = real("top_p", func(f float64) bool { return f > 0 && f <= 1 }, "a number above 0, at most 1")
-	c.Generation.MinP = real("min_p", func(f float64) bool { return f >= 0 && f <= 1 }, "a number from 0 to 1")
-	c.Generation.RepetitionPenalty = real("repetition_penalty", positive, "a number above 0")
+	c.Generation.Temperature = number("temperature", nonNegative, "a number from 0")
+	c.Generation.TopP = number("top_p", func(f float64) bool { return f > 0 && f <= 1 }, "a number above 0, at most 1")
+	c.Generation.MinP = number("min_p", func(f float64) bool { return f >= 0 && f <= 1 }, "a number from 0 to 1")
+	c.Generation.RepetitionPenalty = number("repetition_penalty", positive, "a number above 0")
 	if d.has("top_k") {
 		k := max(0, d.integer("top_k", -1, math.MaxInt32)) // -1 is another spelling of off
 		c.Generation.TopK = &k

@@ -91,8 +91,11 @@ func TestLoadPublishedStyles(t *testing.T) {
 		{"V3.1: scale_fmt ue8m0", "tiny-v3-fp8", keys{
 			"quantization_config": keys{"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": []int{128, 128}},
 		}, func(c *config.Config) bool { return c.Quantization.BlockRows == 128 && c.Quantization.BlockCols == 128 }},
-		{"older Ascend spelling of model_type is a hint", "tiny-v3", keys{"model_type": "deepseekv2"},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 && c.ModelType == "deepseekv2" }},
+		{
+			"older Ascend spelling of model_type is a hint", "tiny-v3",
+			keys{"model_type": "deepseekv2"},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 && c.ModelType == "deepseekv2" },
+		},
 		{"rope_parameters instead of rope_scaling and rope_theta", "tiny-v3", keys{
 			"rope_scaling": gone{}, "rope_theta": gone{},
 			"rope_parameters": keys{"rope_type": "yarn", "rope_theta": 50000, "factor": 8, "original_max_position_embeddings": 128},
@@ -110,8 +113,11 @@ func TestLoadPublishedStyles(t *testing.T) {
 		{"both spellings, equal", "tiny-v2lite", keys{
 			"rope_scaling": keys{"type": "yarn", "rope_type": "yarn", "factor": 40, "original_max_position_embeddings": 4096},
 		}, func(c *config.Config) bool { return c.Rope.Factor == 40 }},
-		{"rope type default", "tiny-v2lite", keys{"rope_scaling": keys{"type": "default"}},
-			func(c *config.Config) bool { return c.Rope == nil }},
+		{
+			"rope type default", "tiny-v2lite",
+			keys{"rope_scaling": keys{"type": "default"}},
+			func(c *config.Config) bool { return c.Rope == nil },
+		},
 		// Defaults of the published DeepseekV2Config.
 		{"V2 defaults", "random/rnd-v2-greedy", keys{
 			"rope_theta": gone{}, "rope_scaling": gone{}, "rms_norm_eps": gone{}, "n_group": gone{}, "topk_group": gone{}, "first_k_dense_replace": gone{},
@@ -131,10 +137,16 @@ func TestLoadPublishedStyles(t *testing.T) {
 			return c.NGroup == 8 && c.TopKGroup == 4 && c.FirstKDenseReplace == 3 && c.RoutedScalingFactor == 2.5 && c.ScoringFunc == config.Sigmoid &&
 				c.TopKMethod == config.NoAuxTC && c.NormTopKProb && c.NumSharedExperts == 1 && c.MaxPositionEmbeddings == 4096 && c.NumNextNPredictLayers == 0
 		}},
-		{"null groups and shared experts", "tiny-v2lite", keys{"n_group": nil, "topk_group": nil, "n_shared_experts": nil, "num_key_value_heads": nil},
-			func(c *config.Config) bool { return c.NGroup == 1 && c.TopKGroup == 1 && c.NumSharedExperts == 0 }},
-		{"greedy looks at no groups", "tiny-v2lite", keys{"n_group": 4, "topk_group": 2},
-			func(c *config.Config) bool { return c.NGroup == 1 && c.TopKGroup == 1 }},
+		{
+			"null groups and shared experts", "tiny-v2lite",
+			keys{"n_group": nil, "topk_group": nil, "n_shared_experts": nil, "num_key_value_heads": nil},
+			func(c *config.Config) bool { return c.NGroup == 1 && c.TopKGroup == 1 && c.NumSharedExperts == 0 },
+		},
+		{
+			"greedy looks at no groups", "tiny-v2lite",
+			keys{"n_group": 4, "topk_group": 2},
+			func(c *config.Config) bool { return c.NGroup == 1 && c.TopKGroup == 1 },
+		},
 		{"training leftovers with any value", "tiny-v3", keys{
 			"ep_size": "many", "pretraining_tp": nil, "seq_aux": 3, "aux_loss_alpha": []int{1}, "auto_map": true, "initializer_range": "0.02", "attention_dropout": 0.5,
 		}, func(c *config.Config) bool { return c.HiddenSize == 160 }},
@@ -142,20 +154,38 @@ func TestLoadPublishedStyles(t *testing.T) {
 			"head_dim": 16, "some_future_key": keys{"a": 1}, "index_topk": nil, "use_qk_norm": false, "sliding_window": nil, "quantization": nil, "quantize": nil,
 			"quantization_config": nil, "rope_parameters": nil, "rope_interleave": true, "moe_layer_freq": 1.0,
 		}, func(c *config.Config) bool { return !c.Quantization.FP8() }},
-		{"spellings of a number", "tiny-v2lite", keys{"hidden_size": raw("192.0"), "vocab_size": raw("2.048e3"), "num_experts_per_tok": raw("4.0"), "rope_theta": raw("1e4")},
+		{
+			"spellings of a number", "tiny-v2lite",
+			keys{"hidden_size": raw("192.0"), "vocab_size": raw("2.048e3"), "num_experts_per_tok": raw("4.0"), "rope_theta": raw("1e4")},
 			func(c *config.Config) bool {
 				return c.HiddenSize == 192 && c.VocabSize == 2048 && c.NumExpertsPerTok == 4 && c.RopeTheta == 10000
-			}},
-		{"architectures null: model_type decides", "tiny-v3", keys{"architectures": nil},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 }},
-		{"architectures empty: model_type decides", "tiny-v2lite", keys{"architectures": []string{}},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV2 }},
-		{"architectures missing: kimi_k2", "tiny-v3", keys{"architectures": gone{}, "model_type": "kimi_k2"},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 }},
-		{"architectures missing: deepseekv2", "tiny-v2lite", keys{"architectures": gone{}, "model_type": "deepseekv2"},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV2 }},
-		{"model_type is only a hint", "tiny-v3", keys{"model_type": "something_else"},
-			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 }},
+			},
+		},
+		{
+			"architectures null: model_type decides", "tiny-v3",
+			keys{"architectures": nil},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 },
+		},
+		{
+			"architectures empty: model_type decides", "tiny-v2lite",
+			keys{"architectures": []string{}},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV2 },
+		},
+		{
+			"architectures missing: kimi_k2", "tiny-v3",
+			keys{"architectures": gone{}, "model_type": "kimi_k2"},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 },
+		},
+		{
+			"architectures missing: deepseekv2", "tiny-v2lite",
+			keys{"architectures": gone{}, "model_type": "deepseekv2"},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV2 },
+		},
+		{
+			"model_type is only a hint", "tiny-v3",
+			keys{"model_type": "something_else"},
+			func(c *config.Config) bool { return c.Architecture == config.DeepseekV3 },
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

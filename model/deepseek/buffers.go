@@ -15,11 +15,11 @@ type activations struct {
 	h      hal.Tensor // (T, H) normed input of a block
 	y      hal.Tensor // (T, H) output of a block
 	qDown  hal.Tensor // (T, q_lora_rank), or none
-	q      hal.Tensor // (T, N·(D+R))
-	kv     hal.Tensor // (T, C+R)
-	qc     hal.Tensor // (T, N·(C+R))
-	sum    hal.Tensor // (T, N·C)
-	v      hal.Tensor // (T, N·V)
+	q      hal.Tensor // (T, N·(nope+rope))
+	kv     hal.Tensor // (T, latent+rope)
+	qc     hal.Tensor // (T, N·(latent+rope))
+	sum    hal.Tensor // (T, N·latent)
+	v      hal.Tensor // (T, N·value)
 	mid    hal.Tensor // (T, widest MLP)
 	last   hal.Tensor // (S, H)
 	logits hal.Tensor // (S, vocab)

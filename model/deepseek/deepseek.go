@@ -2,8 +2,8 @@
 // absorbed form for every token, dense first layers, then mixtures of experts with shared experts.
 //
 // Forward reads in the order of the computation, over hal only. Shapes: T rows of the step, S rows whose logits are wanted,
-// H hidden, N heads, C kv_lora_rank, R qk_rope_head_dim, D qk_nope_head_dim, V v_head_dim, E experts, K experts per token,
-// I expert width, B·P cache rows (blocks · positions in a block).
+// H hidden, N heads, E experts, K experts per token, I width of an MLP; latent is kv_lora_rank, rope qk_rope_head_dim, nope
+// qk_nope_head_dim, value v_head_dim.
 package deepseek
 
 import (
@@ -34,7 +34,7 @@ type Model struct {
 	layers []layer
 	norm   hal.Tensor // (1, H)
 	head   hal.Weight // (vocab, H)
-	rope   hal.Tensor // (model length, R) cos and sin
+	rope   hal.Tensor // (model length, rope) cos and sin
 }
 
 // layer is one decoder layer. Either its dense MLP or its experts are there.
@@ -44,17 +44,17 @@ type layer struct {
 	postNorm  hal.Tensor // (1, H)
 	dense     *mlp
 	moe       *moe
-	cache     hal.Tensor // (B·P, C+R) latent and rotated key of each position
+	cache     hal.Tensor // (blocks·block size, latent+rope) latent and rotated key of each position
 }
 
 type attention struct {
-	q      hal.Weight // (N·(D+R), H), or (N·(D+R), q_lora_rank) behind qDown
+	q      hal.Weight // (N·(nope+rope), H), or (N·(nope+rope), q_lora_rank) behind qDown
 	qDown  hal.Weight // (q_lora_rank, H), or none
 	qNorm  hal.Tensor // (1, q_lora_rank)
-	kvDown hal.Weight // (C+R, H)
-	kvNorm hal.Tensor // (1, C)
-	kvUp   hal.Weight // (N·(D+V), C): for each head the rows of its keys, then of its values
-	out    hal.Weight // (H, N·V)
+	kvDown hal.Weight // (latent+rope, H)
+	kvNorm hal.Tensor // (1, latent)
+	kvUp   hal.Weight // (N·(nope+value), latent): for each head the rows of its keys, then of its values
+	out    hal.Weight // (H, N·value)
 }
 
 type mlp struct {
@@ -111,12 +111,12 @@ func (m *Model) Forward(ctx context.Context, b *nn.Batch) (nn.Output, error) {
 }
 
 // attend is multi-head latent attention. The key's up-projection is absorbed into the query and the value's follows the
-// weighted sum of latents, so the cache holds C+R numbers per position for all heads. // y, h (T, H)
+// weighted sum of latents, so the cache holds latent+rope numbers per position for all heads. // y, h (T, H)
 func (m *Model) attend(y, h hal.Tensor, a *attention, cache hal.Tensor, in nn.Inputs) {
 	c, rows := m.cfg, h.Rows
 	n, lat, rope, nope, val := c.NumHeads, c.KVLoraRank, c.QKRopeHeadDim, c.QKNopeHeadDim, c.VHeadDim
 
-	q := m.act.q.Slice(0, rows) // (T, N·(D+R))
+	q := m.act.q.Slice(0, rows) // (T, N·(nope+rope))
 	if a.qDown.Data.IsZero() {
 		m.st.MatMul(q, h, a.q)
 	} else {
@@ -126,21 +126,21 @@ func (m *Model) attend(y, h hal.Tensor, a *attention, cache hal.Tensor, in nn.In
 		m.st.MatMul(q, down, a.q)
 	}
 
-	kv := m.act.kv.Slice(0, rows) // (T, C+R)
+	kv := m.act.kv.Slice(0, rows) // (T, latent+rope)
 	m.st.MatMul(kv, h, a.kvDown)
-	latent := kv.Columns(0, lat) // (T, C)
+	latent := kv.Columns(0, lat) // (T, latent)
 	m.st.RMSNorm(latent, latent, a.kvNorm, latentEps)
 	m.st.Rope(kv, kv, in.Positions, m.rope, hal.Rope{Heads: 1, Dim: rope, InStride: lat + rope, InOffset: lat, OutStride: lat + rope, OutOffset: lat})
 	m.st.StoreKV(cache, kv, in.Slots)
 
-	qc := m.act.qc.Slice(0, rows) // (T, N·(C+R))
+	qc := m.act.qc.Slice(0, rows) // (T, N·(latent+rope))
 	m.st.HeadMatMul(qc, q, a.kvUp, hal.HeadMatMul{Heads: n, Rows: nope + val, From: 0, To: nope, Transposed: true, InStride: nope + rope, OutStride: lat + rope})
 	m.st.Rope(qc, q, in.Positions, m.rope, hal.Rope{Heads: n, Dim: rope, InStride: nope + rope, InOffset: nope, OutStride: lat + rope, OutOffset: lat})
 
-	sum := m.act.sum.Slice(0, rows) // (T, N·C)
+	sum := m.act.sum.Slice(0, rows) // (T, N·latent)
 	m.st.MLAAttention(sum, qc, cache, in.Tables, in.Seqs, in.Positions, hal.MLAAttention{Heads: n, Latent: lat, Rope: rope, BlockSize: m.limits.BlockSize, Scale: m.act.scale})
 
-	v := m.act.v.Slice(0, rows) // (T, N·V)
+	v := m.act.v.Slice(0, rows) // (T, N·value)
 	m.st.HeadMatMul(v, sum, a.kvUp, hal.HeadMatMul{Heads: n, Rows: nope + val, From: nope, To: nope + val, InStride: lat, OutStride: val})
 	m.st.MatMul(y, v, a.out)
 }

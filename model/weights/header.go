@@ -57,7 +57,7 @@ func parseEntry(s *scanner) (entry, error) {
 	var e entry
 	var dtype, shape, offsets bool
 	err := s.object(func(key string) error {
-		twice := false
+		var twice bool
 		switch key {
 		case "dtype":
 			name, err := s.text()

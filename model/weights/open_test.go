@@ -171,8 +171,13 @@ func TestIndexNames(t *testing.T) {
 
 func TestBrokenIndex(t *testing.T) {
 	for _, tt := range []struct{ content, words string }{
-		{"", "the JSON ends early"}, {"[]", "want an object"}, {"{}", "has no weight_map"}, {`{"weight_map":[]}`, "want an object"}, {`{"weight_map":{"a":"x"}} {}`, "something follows"},
-		{`{"weight_map":{"a":3}}`, `"a": want the name of a file`}, {`{"weight_map":{"a":"x","a":"y"}}`, `"a" comes twice`},
+		{"", "the JSON ends early"},
+		{"[]", "want an object"},
+		{"{}", "has no weight_map"},
+		{`{"weight_map":[]}`, "want an object"},
+		{`{"weight_map":{"a":"x"}} {}`, "something follows"},
+		{`{"weight_map":{"a":3}}`, `"a": want the name of a file`},
+		{`{"weight_map":{"a":"x","a":"y"}}`, `"a" comes twice`},
 		{`{"weight_map":{"a":"x"`, "the JSON ends early"},
 	} {
 		dir := t.TempDir()
