@@ -53,19 +53,35 @@ func attend(to, q []float32, cache kernels.Mat, blocks []int32, n, blockSize int
 		}
 		for p := first; p < last; {
 			rows, count := run(cache, blocks, p, last, blockSize)
-			for i := range count {
-				w := exp(scores[p-first+i] - top)
-				sum += w
-				row := rows.Row(i)[:len(to)]
-				for j, v := range row {
-					to[j] += w * v
-				}
+			weights := scores[p-first:][:count]
+			for i, s := range weights {
+				weights[i] = exp(s - top)
+				sum += weights[i]
 			}
+			addWeighted(to, rows, weights)
 			p += count
 		}
 	}
 	for i := range to {
 		to[i] /= sum
+	}
+}
+
+// addWeighted adds Σᵢ weights[i]·rows[i] to y, one row after the other: ((y + w₀·r₀) + w₁·r₁) + …, four in a pass. // rows (len(weights), ≥ len(y))
+func addWeighted(y []float32, rows kernels.Mat, weights []float32) {
+	first := 0
+	for ; first+4 <= len(weights); first += 4 {
+		w0, w1, w2, w3 := weights[first], weights[first+1], weights[first+2], weights[first+3]
+		r0, r1, r2, r3 := rows.Row(first)[:len(y)], rows.Row(first + 1)[:len(y)], rows.Row(first + 2)[:len(y)], rows.Row(first + 3)[:len(y)]
+		for i, v := range y {
+			y[i] = (((v + w0*r0[i]) + w1*r1[i]) + w2*r2[i]) + w3*r3[i]
+		}
+	}
+	for i := first; i < len(weights); i++ {
+		w, row := weights[i], rows.Row(i)[:len(y)]
+		for j, v := range row {
+			y[j] += w * v
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // TestNoAllocation: a decode step allocates nothing in model, hal and kernels.
 func TestNoAllocation(t *testing.T) {
-	for _, name := range rig.Models {
+	for _, name := range rig.Tested() {
 		r := rig.Load(t, name, 16)
 		s := r.Sequence(32)
 		b := &nn.Batch{}

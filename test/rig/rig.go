@@ -20,6 +20,15 @@ import (
 // Models lists the checkpoints below test/models.
 var Models = []string{"tiny-v2lite", "tiny-v3", "tiny-v3-fp8", "random/rnd-v2-greedy", "random/rnd-v2-group", "random/rnd-v3-yarn"}
 
+// Tested returns the models that a test of the forward pass runs: all, or the smallest one under the race detector, which has
+// nothing to find in the one goroutine of a forward pass and slows it some twentyfold.
+func Tested() []string {
+	if raceEnabled {
+		return Models[len(Models)-1:]
+	}
+	return Models
+}
+
 // Dir returns the folder of a checkpoint, or of anything else below test/models.
 func Dir(name string) string {
 	_, file, _, _ := runtime.Caller(0)
