@@ -1,0 +1,71 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moerack/moerack/hal"
+	"github.com/moerack/moerack/model/config"
+	"github.com/moerack/moerack/model/weights"
+)
+
+func TestValidate(t *testing.T) {
+	good := Defaults()
+	good.Open = func(int) (hal.Device, error) { return nil, nil }
+	good.Config, good.Checkpoint = &config.Config{MaxPositionEmbeddings: 100}, &weights.Checkpoint{}
+	if err := good.Validate(); err != nil {
+		t.Errorf("defaults with a model: %v", err)
+	}
+	for _, tt := range []struct {
+		change func(*Options)
+		want   string
+	}{
+		{func(o *Options) { o.Config = nil }, "Config is missing"},
+		{func(o *Options) { o.Open = nil }, "Open is missing"},
+		{func(o *Options) { o.Checkpoint = nil }, "Checkpoint is missing"},
+		{func(o *Options) { o.Name = "" }, "node-name is empty"},
+		{func(o *Options) { o.MaxModelLen = 101 }, "max-model-len=101: must be 1 … 100"},
+		{func(o *Options) { o.MaxModelLen = -1 }, "max-model-len=-1"},
+		{func(o *Options) { o.MaxNumBatchedTokens = 0 }, "max-num-batched-tokens=0: must be ≥ 1"},
+		{func(o *Options) { o.MaxNumSeqs = 0 }, "max-num-seqs=0: must be ≥ 1"},
+		{func(o *Options) { o.BlockSize = 0 }, "block-size=0"},
+		{func(o *Options) { o.KVBlocks = -1 }, "num-gpu-blocks-override=-1"},
+		{func(o *Options) { o.KVBlocks = 1 << 30 }, "num-gpu-blocks-override=1073741824: must be at most 134217727 with block-size=16"},
+		{func(o *Options) { o.StartTimeout = 0 * time.Second }, "start-timeout=0s: must be above 0"},
+	} {
+		o := good
+		tt.change(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("fault %v, want one that says %q", err, tt.want)
+		}
+	}
+	if n := strings.Count((Options{}).Validate().Error(), "\n") + 1; n != 8 {
+		t.Errorf("no options at all: %d faults, want 8 at once:\n%v", n, Options{}.Validate())
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		maxLen, blocks   int
+		seqs             int
+		free             int64
+		wantBlocks, want int
+	}{
+		{"as many as all sequences can use", 0, 0, 2, 1 << 30, 2 * 25, 100},
+		{"a quarter of free memory", 0, 0, 64, 4 * 30 * 1000, 30, 100},
+		{"the length is cut to it", 0, 0, 64, 4 * 10 * 1000, 10, 40},
+		{"a shorter length needs less", 50, 0, 2, 1 << 30, 26, 50},
+		{"blocks as told", 0, 7, 64, 0, 7, 28},
+	} {
+		o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxModelLen: tt.maxLen, KVBlocks: tt.blocks, MaxNumSeqs: tt.seqs, BlockSize: 4}
+		if s, err := o.fit(tt.free, 1000); err != nil || s.blocks != tt.wantBlocks || s.modelLen != tt.want {
+			t.Errorf("%s: %+v, %v; want %d blocks, length %d", tt.name, s, err, tt.wantBlocks, tt.want)
+		}
+	}
+	o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxNumSeqs: 4, BlockSize: 4}
+	if _, err := o.fit(3999, 1000); err == nil || !strings.Contains(err.Error(), "KV cache: 0 blocks of 4 positions") {
+		t.Errorf("no room: %v", err)
+	}
+}
