@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/moerack/moerack/model/chat"
+	modelconfig "github.com/moerack/moerack/model/config"
+	"github.com/moerack/moerack/model/deepseek"
+	"github.com/moerack/moerack/model/nn"
+	"github.com/moerack/moerack/model/token"
+	"github.com/moerack/moerack/model/weights"
+)
+
+// mostNames bounds how many tensors one finding lists.
+const mostNames = 5
+
+// model adds the checks of a model's directory. A check that needs what an earlier one found broken is left out.
+func (r *report) model(ctx context.Context, dir string, backend Backend) {
+	cfg, err := modelconfig.Load(dir)
+	if err != nil {
+		r.addf(broken, "config", "%v", err)
+	} else {
+		r.config(cfg)
+	}
+	r.texts(dir)
+	checkpoint, err := weights.Open(dir)
+	if err != nil {
+		r.addf(broken, "weights", "%v", err)
+		return
+	}
+	r.addf(good, "weights", "%d tensors", len(checkpoint.Names()))
+	if cfg != nil {
+		r.layout(cfg, checkpoint, backend)
+	}
+	r.numbers(ctx, checkpoint)
+	if err := checkpoint.Close(); err != nil {
+		r.addf(broken, "weights", "close: %v", err)
+	}
+}
+
+func (r *report) config(c *modelconfig.Config) {
+	r.addf(good, "config", "%s, %d layers, hidden %d, %d experts, vocabulary %d, %d positions", c.Architecture, c.NumLayers, c.HiddenSize, c.NumRoutedExperts, c.VocabSize, c.MaxPositionEmbeddings)
+	for _, warning := range c.Warnings {
+		r.addf(notice, "config", "%s", warning)
+	}
+}
+
+// texts checks tokenizer and chat template. A model without them runs on token ids and plain prompts.
+func (r *report) texts(dir string) {
+	if t, err := token.Load(dir); err == nil {
+		r.addf(good, "tokenizer", "%d tokens", t.VocabSize())
+	} else {
+		r.addf(unless(errors.Is(err, token.ErrNoTokenizer)), "tokenizer", "%v", err)
+	}
+	if _, err := chat.Load(dir); err == nil {
+		r.addf(good, "chat template", "compiles")
+	} else {
+		r.addf(unless(errors.Is(err, chat.ErrNoTemplate)), "chat template", "%v", err)
+	}
+}
+
+// unless returns notice for what a model may lack, and broken for all else.
+func unless(mayLack bool) status {
+	if mayLack {
+		return notice
+	}
+	return broken
+}
+
+// layout loads the model as a rank would, with room for next to nothing, so that every tensor is asked for by name and shape.
+func (r *report) layout(cfg *modelconfig.Config, checkpoint *weights.Checkpoint, backend Backend) {
+	device, err := backend.Open(0)
+	if err != nil {
+		r.addf(broken, "tensors", "%v", err)
+		return
+	}
+	const blockSize = 16
+	reader := checkpoint.NewReader()
+	model, err := deepseek.Load(device, cfg, reader, nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize})
+	if err != nil {
+		r.addf(broken, "tensors", "%v", err)
+	} else {
+		model.Close()
+		r.addf(good, "tensors", "all there with their shapes, %s", size(reader.Bytes()))
+		if unused := checkpoint.Unused(cfg.NumLayers, nil); len(unused) > 0 {
+			r.addf(notice, "tensors", "%d that no layer uses: %s", len(unused), someOf(unused))
+		}
+	}
+	if err := device.Close(); err != nil {
+		r.addf(broken, "tensors", "close device: %v", err)
+	}
+}
+
+// numbers looks for NaN and infinities in all tensors.
+func (r *report) numbers(ctx context.Context, checkpoint *weights.Checkpoint) {
+	scan, err := checkpoint.ScanNonFinite(ctx)
+	for _, t := range scan.NonFinite {
+		r.addf(broken, "numbers", "%s: tensor %q holds %d NaN and %d infinite values, the first at index %d", t.File, t.Name, t.NaN, t.Inf, t.First)
+	}
+	switch {
+	case err != nil:
+		r.addf(broken, "numbers", "%v", err)
+	case len(scan.NonFinite) == 0:
+		r.addf(good, "numbers", "no NaN, no infinity in %d tensors, %s", scan.Tensors, size(scan.Bytes))
+	}
+}
+
+// someOf lists the first names.
+func someOf(names []string) string {
+	if len(names) <= mostNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
+}

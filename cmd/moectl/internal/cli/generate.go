@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moerack/moerack/internal/config"
+)
+
+// generateSettings are the settings that generate has flags for, by key.
+var generateSettings = []string{
+	"model", "device", "max_tokens", "temperature", "top_p", "top_k", "seed", "ignore_eos", "logprobs", "stop", "generation_config",
+	"max_model_len", "max_num_batched_tokens", "max_num_seqs", "block_size", "num_gpu_blocks_override", "start_timeout", "stats_file",
+	"log_level", "log_format",
+}
+
+// generateFlags are the flags that are no settings.
+type generateFlags struct {
+	prompts promptFlags
+	file    string
+	output  string
+}
+
+func (a *app) generate() *cobra.Command {
+	var flags generateFlags
+	cmd := &cobra.Command{
+		Use:   "generate --model DIR (--prompt TEXT … | --prompt-ids IDS … | --prompts-file FILE | -)",
+		Short: "Continue prompts",
+		Long: `Continue prompts and print the answers in the order of the prompts.
+
+A line of a prompts file, or of standard input when the argument is "-", is one
+JSON object:
+  {"prompt": TEXT or [ids], "max_tokens", "temperature", "top_p", "top_k",
+   "seed", "stop", "ignore_eos", "logprobs", "data_parallel_rank"}
+All keys but "prompt" may be left out; flags are the defaults. Prompts given by
+flags or in a file are checked whole before the model is loaded. On standard
+input a faulty line is named and answered by an object with finish_reason
+"error", and the others go on.
+
+As text, one answer is written while it is made; several are written whole, each
+under a line "--- N". As JSON, an object per answer is written as soon as all
+earlier ones are. Ctrl-C ends the running requests and prints what they have; a
+second one ends at once.`,
+		Example: `  moectl generate --model DIR --prompt "Once upon a time" --max-tokens 64
+  moectl generate --model DIR --prompt-ids 0,466,700 --temperature 0 -o json
+  moectl generate --model DIR --prompts-file prompts.jsonl -o json
+  producer | moectl generate --model DIR - -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && args[0] != "-" {
+				return usagef("argument %q: the only argument is - (standard input); give texts by --prompt", args[len(args)-1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runGenerate(cmd, flags, len(args) == 1)
+		},
+	}
+	flags.prompts.add(cmd)
+	cmd.Flags().StringVar(&flags.file, "prompts-file", "", "`FILE` of prompts, one JSON object a line")
+	outputFlag(cmd, &flags.output)
+	settingFlags(cmd, generateSettings...)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// runGenerate checks everything that can be checked, then loads the model and runs the prompts.
+func (a *app) runGenerate(cmd *cobra.Command, flags generateFlags, stdin bool) error {
+	settings, settingsErr := a.settings(cmd)
+	faults := []error{settingsErr, checkOutput(flags.output)}
+	if settingsErr == nil {
+		faults = append(faults, a.checkModelAndDevice(settings))
+	}
+	prompts, err := a.source(flags, stdin)
+	faults = append(faults, err)
+	for _, e := range prompts.list {
+		faults = append(faults, e.err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return usageError{err}
+	}
+	log, err := a.logger(settings)
+	if err != nil {
+		return err
+	}
+
+	model, err := a.openModel(settings.Model, log)
+	if err != nil {
+		return err
+	}
+	run := &generation{app: a, log: log, settings: settings, model: model, source: prompts, output: flags.output}
+	return run.do(cmd.Context())
+}
+
+func (a *app) checkModelAndDevice(s *config.Loaded) error {
+	_, err := a.backend(s.Device)
+	if s.Model == "" {
+		err = errors.Join(usagef("no model: give --model DIR or --model org/name"), err)
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/moerack/moerack/hal"
+)
+
+// Host is the process around a command. Nothing outside it is read or written, files that flags name apart.
+type Host struct {
+	Args     []string // without the program's name
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Environ  []string         // NAME=value
+	Signals  <-chan os.Signal // the first one interrupts, the second calls Exit; nil: none comes
+	Exit     func(code int)   // ends the process at once
+	Backends []Backend        // of this binary, at least one
+}
+
+// Backend is a kind of device that this binary can open.
+type Backend struct {
+	Name string
+	Open func(index int) (hal.Device, error) // index counts the host's devices from 0
+}
+
+// getenv returns the value of a variable, "" if it is not set.
+func (h Host) getenv(name string) string {
+	for i := len(h.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(h.Environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// backend returns the backend that --device names, or a fault with the names there are.
+func (h Host) backend(name string) (Backend, error) {
+	names := make([]string, len(h.Backends))
+	for i, b := range h.Backends {
+		if b.Name == name {
+			return b, nil
+		}
+		names[i] = b.Name
+	}
+	return Backend{}, usagef("--device %q: this binary has %s", name, strings.Join(names, ", "))
+}
+
+// lockedWriter lets the log and the messages of a command share standard error: lines are never mixed.
+type lockedWriter struct {
+	mu sync.Mutex // guards to
+	to io.Writer
+}
+
+// Write passes p on.
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/moerack/moerack/internal/config"
+	"github.com/moerack/moerack/internal/logging"
+)
+
+// usages are the help texts of the settings that commands offer as flags, by key.
+var usages = map[string]string{
+	"model":                   "model `DIR`, or org/name in the local Hugging Face cache",
+	"device":                  "backend `NAME` that computes",
+	"max_tokens":              "most tokens `N` of an answer",
+	"temperature":             "`T` by which logits are divided; 0 takes the most probable token",
+	"top_p":                   "keep the fewest tokens whose probabilities reach `P`",
+	"top_k":                   "keep the `K` most probable tokens; 0 keeps all",
+	"seed":                    "seed `S` of the random numbers; prompt i without a seed of its own gets S + i",
+	"ignore_eos":              "an end-of-sequence token does not end the answer",
+	"logprobs":                "give log-probabilities, also of the `K` most probable tokens; -1 gives none",
+	"stop":                    "`TEXT` that ends the answer and is not part of it; may be repeated",
+	"generation_config":       "`auto|vllm`: auto takes sampling defaults from the model's generation_config.json",
+	"max_model_len":           "most positions `N` of prompt and answer; 0: what model and memory allow",
+	"max_num_batched_tokens":  "most tokens `N` of a step",
+	"max_num_seqs":            "most requests `N` that run at once",
+	"block_size":              "positions `N` in a KV block",
+	"num_gpu_blocks_override": "KV blocks `N`; 0: a quarter of free memory",
+	"start_timeout":           "longest `TIME` without progress while the model loads",
+	"stats_file":              "write counters to `FILE` at the end",
+	"log_level":               "least `LEVEL` that is logged: debug, info, warn or error",
+	"log_format":              "`FORM` of the log: text or json",
+}
+
+// choices are the values that the shell completes, by key.
+var choices = map[string][]string{
+	"generation_config": {config.Auto, config.VLLM},
+	"log_level":         {"debug", "info", "warn", "error"},
+	"log_format":        {logging.Text, logging.JSON},
+}
+
+// settingFlag is a flag that only collects what was written; config reads all of them, and names all faults, at once.
+type settingFlag struct {
+	kind   config.Kind
+	usual  string
+	values []string
+}
+
+// Set takes any text.
+func (f *settingFlag) Set(text string) error { f.values = append(f.values, text); return nil }
+
+// String returns the default, for help.
+func (f *settingFlag) String() string { return f.usual }
+
+// Type returns the kind of value, for help.
+func (f *settingFlag) Type() string { return string(f.kind) }
+
+// settingFlags adds --config and the flags of the given settings to a command.
+func settingFlags(cmd *cobra.Command, names ...string) {
+	cmd.Flags().String("config", "", "YAML `FILE` with settings: the flags' names with underscores. MOE_ variables win over it, flags over both")
+	for _, name := range names {
+		key := config.Find(name)
+		flag := cmd.Flags().VarPF(&settingFlag{kind: key.Kind, usual: key.Default()}, key.Flag(), "", usages[name])
+		if key.Kind == config.Switch {
+			flag.NoOptDefVal = "true"
+		}
+		if values, ok := choices[name]; ok {
+			complete(cmd, key.Flag(), values...)
+		}
+	}
+}
+
+// settings reads file, variables and flags. On a fault it returns the defaults as well, so that other faults can be looked
+// for.
+func (a *app) settings(cmd *cobra.Command) (*config.Loaded, error) {
+	given := map[string]any{}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		flag, ok := f.Value.(*settingFlag)
+		switch {
+		case !ok:
+		case flag.kind == config.List:
+			given[config.KeyOf(f.Name)] = flag.values
+		default:
+			given[config.KeyOf(f.Name)] = flag.values[len(flag.values)-1]
+		}
+	})
+	file, err := cmd.Flags().GetString("config")
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := config.Load(config.Sources{File: file, Environ: a.Environ, Flags: given})
+	if err != nil {
+		return &config.Loaded{Settings: config.Defaults()}, usageError{err}
+	}
+	return loaded, nil
+}
+
+// logger returns the log of a command: lines on standard error.
+func (a *app) logger(s *config.Loaded) (*slog.Logger, error) {
+	level, levelErr := logging.ParseLevel(s.LogLevel)
+	log, err := logging.New(a.Stderr, logging.Options{Level: level, Format: s.LogFormat, Color: a.color})
+	if err := errors.Join(levelErr, err); err != nil {
+		return nil, usageError{err}
+	}
+	for _, warning := range s.Warnings {
+		log.Warn("settings", "warning", warning)
+	}
+	return log, nil
+}

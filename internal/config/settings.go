@@ -1,0 +1,99 @@
+// Package config reads what a user set: defaults, then a YAML file, then MOE_ variables, then flags, the later ones winning.
+// It owns the names, defaults and limits of the settings; what a setting means to a part is that part's matter, and nothing
+// of ours is imported.
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Settings are the values in effect. The koanf tag is the key in a file; the flag has dashes for underscores, the variable
+// is MOE_ and capitals.
+type Settings struct {
+	Model  string `koanf:"model"`  // directory, or org/name in the local Hugging Face cache
+	Device string `koanf:"device"` // backend that opens the devices
+
+	MaxTokens        int      `koanf:"max_tokens"`        // most tokens of an answer, ≥ 0
+	Temperature      float32  `koanf:"temperature"`       // ≥ 0, 0 is greedy
+	TopP             float32  `koanf:"top_p"`             // 0 < top_p ≤ 1
+	TopK             int      `koanf:"top_k"`             // 0 or −1 is off
+	Seed             uint64   `koanf:"seed"`              // of the first prompt; prompt i gets seed + i
+	IgnoreEOS        bool     `koanf:"ignore_eos"`        // EOS tokens do not end an answer
+	Logprobs         int      `koanf:"logprobs"`          // tokens to list for each position, −1 is none at all
+	Stop             []string `koanf:"stop"`              // texts that end an answer
+	GenerationConfig string   `koanf:"generation_config"` // Auto or VLLM
+
+	MaxModelLen          int           `koanf:"max_model_len"`           // positions of a sequence, 0: what model and memory allow
+	MaxNumBatchedTokens  int           `koanf:"max_num_batched_tokens"`  // rows of a step
+	MaxNumSeqs           int           `koanf:"max_num_seqs"`            // requests that run at once
+	BlockSize            int           `koanf:"block_size"`              // positions in a KV block
+	NumGPUBlocksOverride int           `koanf:"num_gpu_blocks_override"` // KV blocks, 0: a quarter of free memory
+	StartTimeout         time.Duration `koanf:"start_timeout"`           // longest time without progress while loading
+
+	StatsFile string `koanf:"stats_file"` // where counters go at the end, empty: nowhere
+	LogLevel  string `koanf:"log_level"`  // debug, info, warn or error
+	LogFormat string `koanf:"log_format"` // text or json
+}
+
+// The values of Settings.GenerationConfig: whether the sampling defaults of a model's generation_config.json count.
+const (
+	Auto = "auto" // they are the defaults
+	VLLM = "vllm" // they are not looked at; its EOS ids count all the same
+)
+
+// Defaults returns the settings of a user who set nothing.
+func Defaults() Settings {
+	return Settings{
+		Device:    "cpu",
+		MaxTokens: 128, Temperature: 1, TopP: 1, Logprobs: -1, GenerationConfig: VLLM,
+		MaxNumBatchedTokens: 2048, MaxNumSeqs: 64, BlockSize: 16, StartTimeout: 300 * time.Second,
+		LogLevel: "info", LogFormat: "text",
+	}
+}
+
+// Validate returns one fault for each value outside its limits, with the limits.
+func (s Settings) Validate() Faults {
+	var faults Faults
+	check := func(ok bool, key string, value any, limits string) {
+		if !ok {
+			faults = append(faults, Fault{Key: key, Problem: fmt.Sprintf("%v: %s", quoted(value), limits)})
+		}
+	}
+	oneOf := func(key, value string, legal ...string) {
+		check(slices.Contains(legal, value), key, value, "must be "+strings.Join(legal, " or "))
+	}
+	finite := func(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
+
+	check(s.MaxTokens >= 0, "max_tokens", s.MaxTokens, "must be 0 or more")
+	check(finite(s.Temperature) && s.Temperature >= 0, "temperature", s.Temperature, "must be 0 (greedy) or more")
+	check(s.TopP > 0 && s.TopP <= 1, "top_p", s.TopP, "must be more than 0 and at most 1")
+	check(s.TopK >= -1, "top_k", s.TopK, "must be 0 (off) or more")
+	check(s.Logprobs >= -1, "logprobs", s.Logprobs, "must be 0 or more, or -1 for none")
+	for _, text := range s.Stop {
+		check(text != "", "stop", text, "must not be empty")
+	}
+	oneOf("generation_config", s.GenerationConfig, Auto, VLLM)
+
+	check(s.MaxModelLen >= 0, "max_model_len", s.MaxModelLen, "must be 1 or more, or 0 for what the model and memory allow")
+	check(s.MaxNumBatchedTokens >= 1, "max_num_batched_tokens", s.MaxNumBatchedTokens, "must be 1 or more")
+	check(s.MaxNumSeqs >= 1, "max_num_seqs", s.MaxNumSeqs, "must be 1 or more")
+	check(s.BlockSize >= 1, "block_size", s.BlockSize, "must be 1 or more")
+	check(s.NumGPUBlocksOverride >= 0, "num_gpu_blocks_override", s.NumGPUBlocksOverride, "must be 1 or more, or 0 for a quarter of free memory")
+	check(s.StartTimeout > 0, "start_timeout", s.StartTimeout, `must be positive, such as "300s"`)
+
+	oneOf("log_level", s.LogLevel, "debug", "info", "warn", "error")
+	oneOf("log_format", s.LogFormat, "text", "json")
+	return faults
+}
+
+// quoted sets texts in quotes and leaves numbers alone.
+func quoted(value any) any {
+	if s, ok := value.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	return value
+}
