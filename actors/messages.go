@@ -85,9 +85,9 @@ type EngineGone struct {
 	Err    error
 }
 
-// Drain asks the gateway to take no request more, to end those that run with FinishAbort, and to answer its sender with
-// Drained when none is left.
-type Drain struct{}
+// AbortAll asks the gateway to take no request more, to end those that run with FinishAbort, and to answer its sender with
+// AllAborted when none is left.
+type AbortAll struct{}
 
-// Drained answers Drain.
-type Drained struct{}
+// AllAborted answers AbortAll.
+type AllAborted struct{}

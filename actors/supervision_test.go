@@ -38,19 +38,19 @@ func TestSupervisionBacksOffThenGivesUp(t *testing.T) {
 		child := actor.NewPID("here", "node/child")
 		for i, limit := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond} {
 			failed := time.Now()
-			s.HandleFailure(nil, p, child, nil, "boom", &Drain{})
+			s.HandleFailure(nil, p, child, nil, "boom", &AbortAll{})
 			if d := (<-p.restarted).Sub(failed); d < limit/2 || d > limit {
 				t.Errorf("restart %d after %s, want %s … %s", i+1, d, limit/2, limit)
 			}
 		}
-		s.HandleFailure(nil, p, child, nil, "boom", &actor.MessageEnvelope{Message: &Drain{}})
+		s.HandleFailure(nil, p, child, nil, "boom", &actor.MessageEnvelope{Message: &AbortAll{}})
 		if len(p.stopped) != 1 || p.stopped[0] != "node/child" {
 			t.Errorf("stopped %v, want the child", p.stopped)
 		}
 		if len(given) != 1 {
 			t.Fatalf("given up: %q, want one error", given)
 		}
-		for _, part := range []string{"actor node/child", "*actors.Drain", "boom", "failure 4 within 1m0s"} {
+		for _, part := range []string{"actor node/child", "*actors.AbortAll", "boom", "failure 4 within 1m0s"} {
 			if !strings.Contains(given[0], part) {
 				t.Errorf("error %q does not name %q", given[0], part)
 			}
@@ -93,7 +93,7 @@ func TestSupervisionCloseCancelsRestarts(t *testing.T) {
 func TestSystemIsQuietAndCounts(t *testing.T) {
 	var out strings.Builder
 	s := NewSystem(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	s.Root.Send(actor.NewPID(s.Address(), "nobody"), &Drain{})
+	s.Root.Send(actor.NewPID(s.Address(), "nobody"), &AbortAll{})
 	if s.DeadLetters() != 1 {
 		t.Errorf("%d dead letters, want 1", s.DeadLetters())
 	}

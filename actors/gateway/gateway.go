@@ -68,7 +68,7 @@ type incarnation struct {
 	byID     map[actors.RequestID]*request
 	byStream map[*Stream]*request
 	load     []int        // outstanding tokens of each engine
-	draining []*actor.PID // who waits for the last request to end
+	aborting []*actor.PID // who waits for the last request to end
 	current  *Open        // being handled
 }
 
@@ -86,8 +86,8 @@ func (g *incarnation) Receive(ctx actor.Context) {
 		g.onCancel(ctx, m)
 	case *actors.EngineGone:
 		g.onEngineGone(ctx, m)
-	case *actors.Drain:
-		g.onDrain(ctx)
+	case *actors.AbortAll:
+		g.onAbortAll(ctx)
 	case *actor.Restarting:
 		g.onEnd(ctx, errFailed)
 	case *actor.Stopping:
@@ -154,7 +154,7 @@ func (g *incarnation) forward(ctx actor.Context, r *request, c actors.Chunk) {
 		g.load[r.engine] -= r.outstanding()
 	}
 	r.stream.push(c)
-	g.drained(ctx)
+	g.allAborted(ctx)
 }
 
 func (g *incarnation) onCancel(ctx actor.Context, m *Cancel) {
@@ -172,26 +172,26 @@ func (g *incarnation) onEngineGone(ctx actor.Context, m *actors.EngineGone) {
 	}
 }
 
-func (g *incarnation) onDrain(ctx actor.Context) {
+func (g *incarnation) onAbortAll(ctx actor.Context) {
 	g.closed = true
 	if ctx.Sender() != nil {
-		g.draining = append(g.draining, ctx.Sender())
+		g.aborting = append(g.aborting, ctx.Sender())
 	}
 	for _, r := range g.byID {
 		ctx.Send(g.opts.Engines[r.engine], &actors.Abort{ID: r.id})
 	}
-	g.drained(ctx)
+	g.allAborted(ctx)
 }
 
-// drained answers those who wait for the end of the last request.
-func (g *incarnation) drained(ctx actor.Context) {
+// allAborted answers those who wait for the end of the last request.
+func (g *incarnation) allAborted(ctx actor.Context) {
 	if !g.closed || len(g.byID) > 0 {
 		return
 	}
-	for _, pid := range g.draining {
-		ctx.Send(pid, &actors.Drained{})
+	for _, pid := range g.aborting {
+		ctx.Send(pid, &actors.AllAborted{})
 	}
-	g.draining = nil
+	g.aborting = nil
 }
 
 // onEnd ends all streams when the incarnation ends, the one among them at whose message it panicked, and tells the engines.
@@ -204,7 +204,7 @@ func (g *incarnation) onEnd(ctx actor.Context, err error) {
 	if m := g.current; m != nil && m.Stream != nil {
 		m.Stream.push(actors.Chunk{Prompt: m.Prompt, Finish: actors.FinishError, Err: err}) // does nothing after a last chunk
 	}
-	for _, pid := range g.draining {
-		ctx.Send(pid, &actors.Drained{})
+	for _, pid := range g.aborting {
+		ctx.Send(pid, &actors.AllAborted{})
 	}
 }

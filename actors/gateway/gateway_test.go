@@ -18,19 +18,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a gateway over engines that the test plays.
 type rig struct {
-	t       *testing.T
-	sys     *actors.System
-	pid     *actor.PID
-	engines []*actor.PID
-	submits []chan *actors.Submit
-	aborts  []chan actors.RequestID
-	drained chan struct{}
-	asker   *actor.PID
+	t          *testing.T
+	sys        *actors.System
+	pid        *actor.PID
+	engines    []*actor.PID
+	submits    []chan *actors.Submit
+	aborts     []chan actors.RequestID
+	allAborted chan struct{}
+	asker      *actor.PID
 }
 
 func newRig(t *testing.T, engines int) *rig {
 	log := slog.New(slog.DiscardHandler)
-	g := &rig{t: t, sys: actors.NewSystem(log), drained: make(chan struct{}, 4)}
+	g := &rig{t: t, sys: actors.NewSystem(log), allAborted: make(chan struct{}, 4)}
 	root := g.sys.Root
 	for range engines {
 		submits, aborts := make(chan *actors.Submit, 64), make(chan actors.RequestID, 64)
@@ -54,10 +54,10 @@ func newRig(t *testing.T, engines int) *rig {
 	g.pid = <-spawned
 	g.asker = root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
-		case *actors.Drain:
-			ctx.Request(g.pid, &actors.Drain{})
-		case *actors.Drained:
-			g.drained <- struct{}{}
+		case *actors.AbortAll:
+			ctx.Request(g.pid, &actors.AbortAll{})
+		case *actors.AllAborted:
+			g.allAborted <- struct{}{}
 		}
 	}))
 	t.Cleanup(func() {
@@ -179,25 +179,25 @@ func TestDrain(t *testing.T) {
 	g := newRig(t, 1)
 	s := g.open(1, actors.Request{MaxTokens: 1})
 	m := <-g.submits[0]
-	g.sys.Root.Send(g.asker, &actors.Drain{})
+	g.sys.Root.Send(g.asker, &actors.AbortAll{})
 	if id := <-g.aborts[0]; id != m.ID {
 		t.Errorf("abort of request %d, want %d", id, m.ID)
 	}
 	if c := recv(t, g.open(1, actors.Request{})); c.Finish != actors.FinishAbort {
-		t.Errorf("a request while draining: %+v", c)
+		t.Errorf("a request while all are aborted: %+v", c)
 	}
 	select {
-	case <-g.drained:
-		t.Error("drained with a request running")
+	case <-g.allAborted:
+		t.Error("all aborted, it says, with a request running")
 	default:
 	}
 	g.progress(m.ID, actors.Chunk{Finish: actors.FinishAbort})
-	<-g.drained
+	<-g.allAborted
 	if c := recv(t, s); c.Finish != actors.FinishAbort {
 		t.Errorf("the running one: %+v", c)
 	}
-	g.sys.Root.Send(g.asker, &actors.Drain{}) // with nothing left
-	<-g.drained
+	g.sys.Root.Send(g.asker, &actors.AbortAll{}) // with nothing left
+	<-g.allAborted
 }
 
 // TestRestart: a panic ends all streams and tells the engines; numbers go on, so an engine's late word meets nobody.

@@ -23,15 +23,15 @@ type phase uint8
 const (
 	loading  phase = iota // the rank loads
 	serving               // scheduler and gateway take requests
-	draining              // the gateway ends its requests
+	aborting              // the gateway ends its requests
 	ending                // actors stop one after the other
 )
 
-var phaseNames = [...]string{"loading", "serving", "draining", "ending"}
+var phaseNames = [...]string{"loading", "serving", "aborting", "ending"}
 
 func (p phase) String() string { return phaseNames[p] }
 
-// supervisor is the parent of all other actors. It ends: gateway drained, scheduler, rank, gateway, itself.
+// supervisor is the parent of all other actors. It ends: all requests aborted, scheduler, rank, gateway, itself.
 type supervisor struct {
 	node      *Node
 	phase     phase
@@ -60,8 +60,8 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.node.fail(m.Err)
 	case *shutdown:
 		s.onShutdown(ctx)
-	case *actors.Drained:
-		s.onDrained(ctx)
+	case *actors.AllAborted:
+		s.onAllAborted(ctx)
 	case *actor.Terminated:
 		s.onTerminated(ctx, m)
 	case *actor.Stopping, *actor.Restarting:
@@ -105,18 +105,18 @@ func (s *supervisor) onRankReady(ctx actor.Context, m *actors.RankReady) {
 
 func (s *supervisor) onShutdown(ctx actor.Context) {
 	switch {
-	case s.phase >= draining:
+	case s.phase >= aborting:
 	case s.gateway != nil:
-		s.become(draining)
-		ctx.Request(s.gateway, &actors.Drain{})
+		s.become(aborting)
+		ctx.Request(s.gateway, &actors.AbortAll{})
 	default:
 		s.become(ending)
 		s.stopNext(ctx)
 	}
 }
 
-func (s *supervisor) onDrained(ctx actor.Context) {
-	if s.phase == draining {
+func (s *supervisor) onAllAborted(ctx actor.Context) {
+	if s.phase == aborting {
 		s.become(ending)
 		s.stopNext(ctx)
 	}
@@ -149,7 +149,7 @@ func (s *supervisor) onTerminated(ctx actor.Context, m *actor.Terminated) {
 	case m.Who.Equal(s.gateway):
 		s.gateway = nil
 		s.node.gatewayGone()
-		if s.phase == draining {
+		if s.phase == aborting {
 			s.become(ending)
 		}
 	}

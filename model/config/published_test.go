@@ -25,7 +25,8 @@ func TestPublishedSizes(t *testing.T) {
 		scale, factor float64 // factor 0: no YaRN
 		fp8           bool
 	}{
-		{"DeepSeek-V2-Lite", training + mla + `"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
+		{
+			"DeepSeek-V2-Lite", training + mla + `"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
 			"auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV2Config"}, "bos_token_id": 100000, "eos_token_id": 100001,
 			"first_k_dense_replace": 1, "hidden_size": 2048, "intermediate_size": 10944, "max_position_embeddings": 163840,
 			"moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2, "norm_topk_prob": false,
@@ -33,8 +34,10 @@ func TestPublishedSizes(t *testing.T) {
 			"rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 0.707,
 			"mscale_all_dim": 0.707, "original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 10000,
 			"routed_scaling_factor": 1.0, "scoring_func": "softmax", "topk_group": 1, "topk_method": "greedy", "vocab_size": 102400`,
-			16, 27, 64, 6, 0, 1, 40, false},
-		{"DeepSeek-V2", training + mla + `"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
+			16, 27, 64, 6, 0, 1, 40, false,
+		},
+		{
+			"DeepSeek-V2", training + mla + `"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
 			"bos_token_id": 100000, "eos_token_id": 100001, "first_k_dense_replace": 1, "hidden_size": 5120, "intermediate_size": 12288,
 			"max_position_embeddings": 163840, "moe_intermediate_size": 1536, "n_group": 8, "n_routed_experts": 160, "n_shared_experts": 2,
 			"norm_topk_prob": false, "num_attention_heads": 128, "num_experts_per_tok": 6, "num_hidden_layers": 60,
@@ -42,8 +45,10 @@ func TestPublishedSizes(t *testing.T) {
 			"factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707, "original_max_position_embeddings": 4096, "type": "yarn"},
 			"rope_theta": 10000, "routed_scaling_factor": 16.0, "scoring_func": "softmax", "topk_group": 3,
 			"topk_method": "group_limited_greedy", "vocab_size": 102400`,
-			128, 60, 160, 6, 1536, 16, 40, false},
-		{"DeepSeek-V3", training + mla + fp8 + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
+			128, 60, 160, 6, 1536, 16, 40, false,
+		},
+		{
+			"DeepSeek-V3", training + mla + fp8 + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
 			"bos_token_id": 0, "eos_token_id": 1, "first_k_dense_replace": 3, "hidden_size": 7168, "intermediate_size": 18432,
 			"max_position_embeddings": 163840, "moe_intermediate_size": 2048, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1,
 			"norm_topk_prob": true, "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61,
@@ -51,16 +56,20 @@ func TestPublishedSizes(t *testing.T) {
 			"rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
 			"original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 10000, "routed_scaling_factor": 2.5,
 			"scoring_func": "sigmoid", "topk_group": 4, "topk_method": "noaux_tc", "vocab_size": 129280`,
-			128, 61, 256, 8, 1536, 2.5, 40, true},
-		{"Moonlight-16B-A3B", training + mla + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
+			128, 61, 256, 8, 1536, 2.5, 40, true,
+		},
+		{
+			"Moonlight-16B-A3B", training + mla + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
 			"bos_token_id": 163584, "eos_token_id": 163585, "first_k_dense_replace": 1, "hidden_size": 2048, "intermediate_size": 11264,
 			"max_position_embeddings": 8192, "moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2,
 			"norm_topk_prob": true, "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 27,
 			"num_key_value_heads": 16, "num_nextn_predict_layers": 0, "q_lora_rank": null, "rms_norm_eps": 1e-05, "rope_scaling": null,
 			"rope_theta": 50000.0, "routed_scaling_factor": 2.446, "scoring_func": "sigmoid", "topk_group": 1,
 			"topk_method": "noaux_tc", "vocab_size": 163840`,
-			16, 27, 64, 6, 0, 2.446, 0, false},
-		{"Kimi-K2", training + mla + fp8 + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2",
+			16, 27, 64, 6, 0, 2.446, 0, false,
+		},
+		{
+			"Kimi-K2", training + mla + fp8 + `"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2",
 			"bos_token_id": 163584, "eos_token_id": 163585, "first_k_dense_replace": 1, "hidden_size": 7168, "intermediate_size": 18432,
 			"max_position_embeddings": 131072, "moe_intermediate_size": 2048, "n_group": 1, "n_routed_experts": 384, "n_shared_experts": 1,
 			"norm_topk_prob": true, "num_attention_heads": 64, "num_experts_per_tok": 8, "num_hidden_layers": 61,
@@ -68,7 +77,8 @@ func TestPublishedSizes(t *testing.T) {
 			"rope_scaling": {"beta_fast": 1.0, "beta_slow": 1.0, "factor": 32.0, "mscale": 1.0, "mscale_all_dim": 1.0,
 			"original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 50000.0, "routed_scaling_factor": 2.827,
 			"scoring_func": "sigmoid", "topk_group": 1, "topk_method": "noaux_tc", "vocab_size": 163840`,
-			64, 61, 384, 8, 1536, 2.827, 32, true},
+			64, 61, 384, 8, 1536, 2.827, 32, true,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
