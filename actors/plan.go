@@ -24,11 +24,11 @@ func MakePlan(votes []Vote, engines, tensorParallel int) (Plan, error) {
 		case v.Term != first.Term || v.Epoch != first.Epoch || v.Wave != first.Wave || v.Step != first.Step:
 			return Plan{}, fmt.Errorf("plan: engine %d votes for term %d, epoch %d, wave %d, step %d, engine %d for %d, %d, %d, %d",
 				v.Engine, v.Term, v.Epoch, v.Wave, v.Step, first.Engine, first.Term, first.Epoch, first.Wave, first.Step)
-		case v.Rows < 0 || v.Queue < 0:
-			return Plan{}, fmt.Errorf("plan: step %d: engine %d votes for %d rows and %d waiting requests: must be ≥ 0", v.Step, v.Engine, v.Rows, v.Queue)
+		case v.Rows < 0:
+			return Plan{}, fmt.Errorf("plan: step %d: engine %d votes for %d rows: must be ≥ 0", v.Step, v.Engine, v.Rows)
 		}
 		voted[v.Engine], rows[v.Engine] = true, v.Rows
-		if v.Rows > 0 || v.Queue > 0 {
+		if v.Rows > 0 {
 			action = Run
 		}
 	}

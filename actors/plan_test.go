@@ -8,8 +8,8 @@ import (
 )
 
 func TestMakePlan(t *testing.T) {
-	vote := func(engine, rows, queue int) Vote {
-		return Vote{Term: 2, Epoch: 3, Wave: 4, Step: 5, Engine: engine, Rows: rows, Queue: queue}
+	vote := func(engine, rows int) Vote {
+		return Vote{Term: 2, Epoch: 3, Wave: 4, Step: 5, Engine: engine, Rows: rows}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -19,11 +19,10 @@ func TestMakePlan(t *testing.T) {
 		rows   []int
 		pad    int
 	}{
-		{"one engine", []Vote{vote(0, 7, 0)}, 1, Run, []int{7}, 7},
-		{"any order, padded to TP", []Vote{vote(1, 5, 0), vote(0, 2, 1)}, 4, Run, []int{2, 5}, 8},
-		{"one engine without rows runs along", []Vote{vote(0, 0, 0), vote(1, 1, 0)}, 1, Run, []int{0, 1}, 1},
-		{"waiting requests keep it running", []Vote{vote(0, 0, 3)}, 1, Run, []int{0}, 1},
-		{"no rows, no queue", []Vote{vote(0, 0, 0), vote(1, 0, 0)}, 1, Park, []int{0, 0}, 1},
+		{"one engine", []Vote{vote(0, 7)}, 1, Run, []int{7}, 7},
+		{"any order, padded to TP", []Vote{vote(1, 5), vote(0, 2)}, 4, Run, []int{2, 5}, 8},
+		{"one engine without rows runs along", []Vote{vote(0, 0), vote(1, 1)}, 1, Run, []int{0, 1}, 1},
+		{"no rows", []Vote{vote(0, 0), vote(1, 0)}, 1, Park, []int{0, 0}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := Plan{Term: 2, Epoch: 3, Wave: 4, Step: 5, Action: tt.action, Rows: tt.rows, PadTo: tt.pad, Exchange: ExchangeLocal, Stages: 1}
@@ -76,7 +75,7 @@ func TestMakePlanIgnoresOrder(t *testing.T) {
 	for range 200 {
 		votes := make([]Vote, 1+r.IntN(8))
 		for i := range votes {
-			votes[i] = Vote{Engine: i, Rows: r.IntN(4), Queue: r.IntN(2)}
+			votes[i] = Vote{Engine: i, Rows: r.IntN(4)}
 		}
 		a, err := MakePlan(votes, len(votes), 2)
 		r.Shuffle(len(votes), func(i, j int) { votes[i], votes[j] = votes[j], votes[i] })

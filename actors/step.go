@@ -10,7 +10,6 @@ type Vote struct {
 	Step   uint64
 	Engine int
 	Rows   int // real rows of the batch
-	Queue  int // requests that wait and could be taken by the next step
 }
 
 // Action is what a plan makes all engines do.

@@ -224,3 +224,33 @@ func (s stopper) StopChildren(pids ...*actor.PID) {
 		s.Root.Stop(pid)
 	}
 }
+
+// TestRequestsOfDeadActors: what is submitted when an engine's scheduler, or its rank, has stopped for good ends with an error.
+func TestRequestsOfDeadActors(t *testing.T) {
+	for _, name := range []string{"node/scheduler/0", "node/rank/0"} {
+		t.Run(name, func(t *testing.T) {
+			n := startNode(t, fakeOptions(nil))
+			if err := n.system.Root.StopFuture(actor.NewPID(n.system.Address(), name)).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if o := collect(t, submit(t, n, actors.Request{IDs: []int32{1}, MaxTokens: 5})); o.finish != actors.FinishError || o.err == nil {
+				t.Errorf("finish %q, error %v, want an error", o.finish, o.err)
+			}
+		})
+	}
+}
+
+// TestCloseAgain: once all is closed, Close says so, whatever its context.
+func TestCloseAgain(t *testing.T) {
+	n := startNode(t, fakeOptions(nil))
+	if err := n.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := n.Close(ended); err != nil {
+			t.Fatalf("close of a closed node: %v", err)
+		}
+	}
+}

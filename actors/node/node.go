@@ -69,13 +69,15 @@ func (n *Node) ready(f actors.RankFacts, l *scheduler.Ledger, gateway *actor.PID
 // fail records why the node failed; the first error counts.
 func (n *Node) fail(err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err != nil {
-		return
+	first := n.err == nil
+	if first {
+		n.err = err
+		close(n.failed)
 	}
-	n.err = err
-	close(n.failed)
-	n.log.Error("node failed", "node", n.opts.Name, "error", err)
+	n.mu.Unlock()
+	if first { // not under the lock: a log may block
+		n.log.Error("node failed", "node", n.opts.Name, "error", err)
+	}
 }
 
 // gatewayGone ends streams that nobody serves any more. The supervisor calls it.
@@ -96,18 +98,21 @@ func (n *Node) cause() error {
 	return ErrClosed
 }
 
-// Submit checks a request and hands it over; the answer comes on the stream. It does not wait. It fails if the request is
+// Submit checks a request, turns its text into tokens, and hands it over; the answer comes on the stream. It waits for nothing
+// but the tokenizer. It fails if the request is
 // faulty (all faults joined), the node has failed or is closed, or ctx has ended; later ctx has no effect on the request:
 // Stream.Cancel ends it. The request must not be changed afterwards, what it points to included.
 func (n *Node) Submit(ctx context.Context, r actors.Request) (*gateway.Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ids, err := gateway.Check(r, n.Limits())
+	limits := n.Limits()
+	ids, err := gateway.Check(r, limits)
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock() // until it is sent, so that what Close sends comes behind it
+	r.MaxTokens = min(r.MaxTokens, limits.MaxModelLen-len(ids)) // what can come, so that outstanding work is not overstated
+	n.mu.Lock()                                                 // until it is sent, so that what Close sends comes behind it
 	defer n.mu.Unlock()
 	switch {
 	case n.err != nil:
@@ -179,6 +184,11 @@ func (n *Node) Close(ctx context.Context) error {
 	case <-n.closed:
 		return nil
 	case <-ctx.Done():
+		select {
+		case <-n.closed: // both were true
+			return nil
+		default:
+		}
 		n.rank.Abandon()
 		return fmt.Errorf("node %s: close: %w: rank 0 on node %s is %s, its step in flight or its loading has not ended",
 			n.opts.Name, context.Cause(ctx), n.opts.Name, n.rank.State())

@@ -33,20 +33,20 @@ func (op *opener) progress() int64 {
 	return op.reader.Bytes()
 }
 
-// open runs on the rank's thread.
-func (op *opener) open(context.Context) (rank.Opened, error) {
+// open runs on the rank's thread. It returns early when ctx ends.
+func (op *opener) open(ctx context.Context) (rank.Opened, error) {
 	dev, err := op.opts.Open(op.index)
 	if err != nil {
 		return rank.Opened{}, fmt.Errorf("opening device %d: %w", op.index, err)
 	}
-	model, facts, err := op.load(dev)
+	model, facts, err := op.load(ctx, dev)
 	if err != nil {
 		return rank.Opened{}, errors.Join(err, dev.Close())
 	}
 	return rank.Opened{Model: model, Close: dev.Close, Facts: facts}, nil
 }
 
-func (op *opener) load(dev hal.Device) (*deepseek.Model, actors.RankFacts, error) {
+func (op *opener) load(ctx context.Context, dev hal.Device) (*deepseek.Model, actors.RankFacts, error) {
 	o, d := op.opts, dev.Describe()
 	mem, err := dev.Memory()
 	if err != nil {
@@ -63,10 +63,15 @@ func (op *opener) load(dev hal.Device) (*deepseek.Model, actors.RankFacts, error
 	op.mu.Lock()
 	op.reader = reader
 	op.mu.Unlock()
-	seqs := min(o.MaxNumSeqs, o.MaxNumBatchedTokens)
-	model, err := deepseek.Load(dev, o.Config, reader, nn.Limits{
-		Rows: o.MaxNumBatchedTokens, Samples: seqs, Sequences: seqs, ModelLen: s.modelLen, Blocks: s.blocks, BlockSize: o.BlockSize,
-	})
+	limits := nn.Limits{
+		Rows: o.MaxNumBatchedTokens, Samples: o.seats(), Sequences: o.seats(), ModelLen: s.modelLen, Blocks: s.blocks, BlockSize: o.BlockSize,
+	}
+	if need := deepseek.Bytes(o.Config, limits); need > mem.Free {
+		kv := deepseek.KVBytesPerBlock(o.Config, o.BlockSize) * int64(s.blocks)
+		return nil, actors.RankFacts{}, fmt.Errorf("device %s: KV cache and activations need %d bytes, %d are free: the KV cache takes %d (num-gpu-blocks-override, "+
+			"block-size), steps of max-num-batched-tokens=%d rows take %d: lower one of these", d.Name, need, mem.Free, kv, o.MaxNumBatchedTokens, need-kv)
+	}
+	model, err := deepseek.Load(ctx, dev, o.Config, reader, limits)
 	if err != nil {
 		return nil, actors.RankFacts{}, fmt.Errorf("loading weights: %w", err)
 	}

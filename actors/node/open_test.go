@@ -79,7 +79,17 @@ func TestLoadErrors(t *testing.T) {
 	}
 	o = modelOptions(t, "random/rnd-v3-yarn")
 	o.BlockSize = 1 << 30
-	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "KV cache: 0 blocks of 1073741824 positions") {
+	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "KV cache: one block of block-size=1073741824 positions takes 515396075520 bytes") {
 		t.Errorf("blocks larger than memory: %v", err)
+	}
+	for want, change := range map[string]func(*Options){
+		"max-num-batched-tokens=2000000000 rows take": func(o *Options) { o.MaxNumBatchedTokens = 2_000_000_000 },
+		"num-gpu-blocks-override":                     func(o *Options) { o.KVBlocks = 100_000_000 },
+	} {
+		o = modelOptions(t, "random/rnd-v3-yarn")
+		change(&o)
+		if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "are free") {
+			t.Errorf("sizes beyond memory: error %v, want one that says %q", err, want)
+		}
 	}
 }

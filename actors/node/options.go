@@ -64,11 +64,14 @@ func (o Options) Validate() error {
 	if c := o.Config; c != nil && (o.MaxModelLen < 0 || o.MaxModelLen > c.MaxPositionEmbeddings) {
 		bad("max-model-len=%d: must be 1 … %d (max_position_embeddings of the model), or 0 for that", o.MaxModelLen, c.MaxPositionEmbeddings)
 	}
-	if o.MaxNumBatchedTokens < 1 {
-		bad("max-num-batched-tokens=%d: must be ≥ 1", o.MaxNumBatchedTokens)
+	if o.MaxModelLen == 1 {
+		bad("max-model-len=1: must be ≥ 2, for a prompt and an answer of one token each")
 	}
-	if o.MaxNumSeqs < 1 {
-		bad("max-num-seqs=%d: must be ≥ 1", o.MaxNumSeqs)
+	if o.MaxNumBatchedTokens < 1 || o.MaxNumBatchedTokens > math.MaxInt32 {
+		bad("max-num-batched-tokens=%d: must be 1 … %d", o.MaxNumBatchedTokens, math.MaxInt32)
+	}
+	if o.MaxNumSeqs < 1 || o.MaxNumSeqs > math.MaxInt32 {
+		bad("max-num-seqs=%d: must be 1 … %d", o.MaxNumSeqs, math.MaxInt32)
 	}
 	if o.BlockSize < 1 || o.BlockSize > math.MaxInt32 {
 		bad("block-size=%d: must be 1 … %d", o.BlockSize, math.MaxInt32)
@@ -78,6 +81,9 @@ func (o Options) Validate() error {
 	}
 	if o.BlockSize > 0 && o.KVBlocks > math.MaxInt32/o.BlockSize {
 		bad("num-gpu-blocks-override=%d: must be at most %d with block-size=%d (positions are numbered with 32 bits)", o.KVBlocks, math.MaxInt32/o.BlockSize, o.BlockSize)
+	}
+	if o.KVBlocks == 1 && o.BlockSize == 1 {
+		bad("num-gpu-blocks-override=1: must be ≥ 2 with block-size=1, for a prompt and an answer of one token each")
 	}
 	if o.StartTimeout <= 0 {
 		bad("start-timeout=%s: must be above 0", o.StartTimeout)

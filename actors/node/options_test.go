@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,12 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.Name = "" }, "node-name is empty"},
 		{func(o *Options) { o.MaxModelLen = 101 }, "max-model-len=101: must be 1 … 100"},
 		{func(o *Options) { o.MaxModelLen = -1 }, "max-model-len=-1"},
-		{func(o *Options) { o.MaxNumBatchedTokens = 0 }, "max-num-batched-tokens=0: must be ≥ 1"},
-		{func(o *Options) { o.MaxNumSeqs = 0 }, "max-num-seqs=0: must be ≥ 1"},
+		{func(o *Options) { o.MaxNumBatchedTokens = 0 }, "max-num-batched-tokens=0: must be 1 … 2147483647"},
+		{func(o *Options) { o.MaxNumBatchedTokens = 1 << 62 }, "max-num-batched-tokens=4611686018427387904"},
+		{func(o *Options) { o.MaxModelLen = 1 }, "max-model-len=1: must be ≥ 2"},
+		{func(o *Options) { o.KVBlocks, o.BlockSize = 1, 1 }, "num-gpu-blocks-override=1: must be ≥ 2 with block-size=1"},
+		{func(o *Options) { o.MaxNumSeqs = math.MaxInt }, "max-num-seqs=9223372036854775807"},
+		{func(o *Options) { o.MaxNumSeqs = 0 }, "max-num-seqs=0: must be 1 … 2147483647"},
 		{func(o *Options) { o.BlockSize = 0 }, "block-size=0"},
 		{func(o *Options) { o.KVBlocks = -1 }, "num-gpu-blocks-override=-1"},
 		{func(o *Options) { o.KVBlocks = 1 << 30 }, "num-gpu-blocks-override=1073741824: must be at most 134217727 with block-size=16"},
@@ -59,13 +64,13 @@ func TestFit(t *testing.T) {
 		{"a shorter length needs less", 50, 0, 2, 1 << 30, 26, 50},
 		{"blocks as told", 0, 7, 64, 0, 7, 28},
 	} {
-		o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxModelLen: tt.maxLen, KVBlocks: tt.blocks, MaxNumSeqs: tt.seqs, BlockSize: 4}
+		o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxModelLen: tt.maxLen, KVBlocks: tt.blocks, MaxNumSeqs: tt.seqs, MaxNumBatchedTokens: 2048, BlockSize: 4}
 		if s, err := o.fit(tt.free, 1000); err != nil || s.blocks != tt.wantBlocks || s.modelLen != tt.want {
 			t.Errorf("%s: %+v, %v; want %d blocks, length %d", tt.name, s, err, tt.wantBlocks, tt.want)
 		}
 	}
-	o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxNumSeqs: 4, BlockSize: 4}
-	if _, err := o.fit(3999, 1000); err == nil || !strings.Contains(err.Error(), "KV cache: 0 blocks of 4 positions") {
+	o := Options{Config: &config.Config{MaxPositionEmbeddings: 100}, MaxNumSeqs: 4, MaxNumBatchedTokens: 2048, BlockSize: 4}
+	if _, err := o.fit(3999, 1000); err == nil || !strings.Contains(err.Error(), "KV cache: one block of block-size=4 positions takes 1000 bytes, and a quarter of the free device memory is 999") {
 		t.Errorf("no room: %v", err)
 	}
 }

@@ -23,14 +23,16 @@ func (o Options) fit(free, bytesPerBlock int64) (sizes, error) {
 		s.wanted = o.Config.MaxPositionEmbeddings
 	}
 	if s.blocks == 0 {
-		most := int64(o.MaxNumSeqs) * int64(kv.BlocksFor(s.wanted, o.BlockSize))
+		most := int64(o.seats()) * int64(kv.BlocksFor(s.wanted, o.BlockSize))
 		s.blocks = int(min(free/4/bytesPerBlock, most, int64(math.MaxInt32/o.BlockSize))) // positions are numbered with 32 bits
 	}
 	s.modelLen = min(s.wanted, s.blocks*o.BlockSize)
 	if s.modelLen < 2 {
-		return s, fmt.Errorf("KV cache: %d blocks of %d positions hold less than a prompt and an answer of one token each: "+
-			"a quarter of the %d bytes of free device memory must hold 2 positions of %d bytes; free memory, or set num-gpu-blocks-override",
-			s.blocks, o.BlockSize, free, bytesPerBlock/int64(o.BlockSize))
+		return s, fmt.Errorf("KV cache: one block of block-size=%d positions takes %d bytes, and a quarter of the free device memory is %d: "+
+			"lower block-size, free memory, or set num-gpu-blocks-override", o.BlockSize, bytesPerBlock, free/4)
 	}
 	return s, nil
 }
+
+// seats is how many requests can run at once: each has at least one row of a step.
+func (o Options) seats() int { return min(o.MaxNumSeqs, o.MaxNumBatchedTokens) }

@@ -75,7 +75,8 @@ func (d *device) stop() {
 
 func (d *device) run(root *actor.RootContext, self *actor.PID) {
 	defer close(d.done)
-	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	runtime.LockOSThread()      // never unlocked: the thread ends with this goroutine
+	debug.SetPanicOnFault(true) // a weight file that shrinks under its mapping faults: a panic, which is recovered, not the end of the process
 	defer d.cancel()
 	o, err := d.open()
 	if err == nil {

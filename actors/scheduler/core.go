@@ -14,7 +14,8 @@ type core struct {
 	set     Settings
 	pool    *kv.Pool
 	byID    map[actors.RequestID]*request
-	waiting []*request // first come first
+	waiting []*request // first come first; those that ended meanwhile are passed over
+	ended   int        // how many of them
 	running []*request // in order of admission; each has its blocks
 	flight  []*request // of the step at the rank, one for each of its Rows; nil if there is none
 	batch   *actors.Batch
@@ -25,9 +26,9 @@ type core struct {
 
 // run is an effect: hand plan and batch to the rank.
 type run struct {
-	plan    actors.Plan
-	batch   *actors.Batch
-	prefill bool // its rows are prompt tokens, else generated ones
+	plan   actors.Plan
+	batch  *actors.Batch
+	prompt int // how many of its rows are prompt tokens
 }
 
 // token is an effect: a request got a token, and ended with it if finish is set.
@@ -48,9 +49,7 @@ func (c *core) submit(id actors.RequestID, prompt []int32, r *actors.Request) bo
 	if limit <= len(prompt) {
 		return false
 	}
-	tokens := make([]int32, len(prompt), limit)
-	copy(tokens, prompt)
-	q := &request{id: id, tokens: tokens, prompt: len(prompt), limit: limit, sampling: r.Sampling, ignoreEOS: r.IgnoreEOS}
+	q := &request{id: id, tokens: slices.Clip(prompt), prompt: len(prompt), limit: limit, sampling: r.Sampling, ignoreEOS: r.IgnoreEOS}
 	c.byID[id] = q
 	c.waiting = append(c.waiting, q)
 	return true
@@ -66,7 +65,11 @@ func (c *core) end(id actors.RequestID) bool {
 	q.ended = true
 	delete(c.byID, id)
 	if q.blocks == nil {
-		c.waiting = slices.DeleteFunc(c.waiting, func(r *request) bool { return r == q })
+		c.ended++
+		if c.ended > len(c.waiting)/2 { // rarely enough that many aborts cost no more than their number
+			c.waiting = slices.DeleteFunc(c.waiting, func(r *request) bool { return r.ended })
+			c.ended = 0
+		}
 		return true
 	}
 	c.running = slices.DeleteFunc(c.running, func(r *request) bool { return r == q })
@@ -87,11 +90,16 @@ func (c *core) next() (*run, error) {
 	if rows == 0 && c.parked {
 		return nil, nil
 	}
-	prefill := rows > 0 && flight[0].prefilling()
+	prompt := 0
+	for i, q := range flight {
+		if q.prefilling() {
+			prompt += len(batch.Rows[i].Tokens)
+		}
+	}
 	// An engine of one rank that shares no experts is a group of its own: it is engine 0 there, and its vote is all there is.
 	vote := actors.Vote{
 		Term: c.set.Term, Epoch: c.set.Epoch, Wave: c.wave, Step: c.step,
-		Rows: rows, Queue: c.takeable(),
+		Rows: rows,
 	}
 	plan, err := actors.MakePlan([]actors.Vote{vote}, 1, 1)
 	if err != nil {
@@ -108,53 +116,56 @@ func (c *core) next() (*run, error) {
 	for i, q := range flight {
 		q.fed += len(batch.Rows[i].Tokens)
 	}
-	return &run{plan, batch, prefill}, nil
+	return &run{plan, batch, prompt}, nil
 }
 
 // admit gives waiting requests their blocks, in order, as long as there is room.
 func (c *core) admit() {
-	for len(c.waiting) > 0 && len(c.running) < c.seats() {
-		q := c.waiting[0]
+	taken := 0
+	for _, q := range c.waiting {
+		if q.ended {
+			c.ended--
+			taken++
+			continue
+		}
+		if len(c.running) >= c.seats() {
+			break
+		}
 		blocks, ok := c.pool.Alloc(kv.BlocksFor(q.limit, c.set.BlockSize))
 		if !ok {
-			return
+			break
 		}
 		q.blocks = blocks
-		c.waiting = slices.Delete(c.waiting, 0, 1)
+		q.tokens = append(make([]int32, 0, q.limit), q.tokens...) // of its own: the answer is appended
 		c.running = append(c.running, q)
+		taken++
 	}
+	clear(c.waiting[:taken])
+	c.waiting = c.waiting[taken:]
 }
 
 // seats returns how many requests may run: each must fit into a step with one row.
 func (c *core) seats() int { return min(c.set.MaxNumSeqs, c.set.MaxNumBatchedTokens) }
 
-// takeable counts the waiting requests that the next step could take.
-func (c *core) takeable() int {
-	n, free := 0, c.pool.FreeBlocks()
-	for _, q := range c.waiting {
-		if free -= kv.BlocksFor(q.limit, c.set.BlockSize); free < 0 || len(c.running)+n >= c.seats() {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// build makes a batch of prompt chunks, or without any of them one row for each running request.
+// build makes a batch of one row for each request that generates and, with the rest of the budget, prompt chunks in order of
+// admission.
 func (c *core) build() (*actors.Batch, []*request) {
 	batch, flight := &actors.Batch{}, make([]*request, 0, len(c.running))
 	budget := c.set.MaxNumBatchedTokens
 	for _, q := range c.running {
-		if n := min(q.prompt-q.fed, budget); n > 0 {
-			batch.Rows, flight = append(batch.Rows, q.rows(n)), append(flight, q)
-			budget -= n
+		if !q.prefilling() {
+			budget--
 		}
 	}
-	if len(flight) > 0 {
-		return batch, flight
-	}
 	for _, q := range c.running {
-		batch.Rows, flight = append(batch.Rows, q.rows(1)), append(flight, q)
+		n := 1
+		if q.prefilling() {
+			n = min(q.prompt-q.fed, budget)
+			budget -= n
+		}
+		if n > 0 {
+			batch.Rows, flight = append(batch.Rows, q.rows(n, c.set.BlockSize)), append(flight, q)
+		}
 	}
 	return batch, flight
 }

@@ -203,3 +203,70 @@ func (w *world) check() error {
 	}
 	return nil
 }
+
+// TestPromptsNeverStopAnAnswer: while new prompts keep coming, an answer gets a token in every step.
+func TestPromptsNeverStopAnAnswer(t *testing.T) {
+	c := newCore(Settings{ModelLen: 64, MaxNumBatchedTokens: 8, MaxNumSeqs: 4, BlockSize: 4, KVBlocks: 64})
+	c.submit(1, []int32{1}, &actors.Request{MaxTokens: 20})
+	for i := range 20 {
+		c.submit(actors.RequestID(i+2), make([]int32, 30), &actors.Request{MaxTokens: 1})
+		r, err := c.next()
+		if err != nil || r == nil {
+			t.Fatalf("step %d: %v, %v", i, r, err)
+		}
+		var sampled []actors.Sampled
+		for _, rows := range r.batch.Rows {
+			if rows.Sample {
+				sampled = append(sampled, actors.Sampled{Request: rows.Request, Token: 7})
+			}
+		}
+		if sampled[0].Request != 1 {
+			t.Fatalf("step %d runs %v: request 1 must be in every step", i, sampled)
+		}
+		if _, err := c.done(r.plan.Step, sampled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, running := c.byID[1]; running {
+		t.Error("request 1 has its 20 tokens and still runs")
+	}
+}
+
+// TestAbortsOfWaitingRequests: those that ended while they waited are passed over, and the others keep their order.
+func TestAbortsOfWaitingRequests(t *testing.T) {
+	c := newCore(Settings{ModelLen: 8, MaxNumBatchedTokens: 8, MaxNumSeqs: 2, BlockSize: 4, KVBlocks: 64})
+	for i := range 100 {
+		c.submit(actors.RequestID(i), []int32{1}, &actors.Request{MaxTokens: 1})
+	}
+	for i := range 100 {
+		if i%7 != 3 {
+			c.end(actors.RequestID(i))
+		}
+	}
+	var got []actors.RequestID
+	for {
+		r, err := c.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		var sampled []actors.Sampled
+		for _, rows := range r.batch.Rows {
+			got = append(got, rows.Request)
+			sampled = append(sampled, actors.Sampled{Request: rows.Request, Token: 7})
+		}
+		if _, err := c.done(r.plan.Step, sampled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, id := range got {
+		if want := actors.RequestID(7*i + 3); id != want {
+			t.Fatalf("ran %v, want every seventh from 3", got)
+		}
+	}
+	if len(got) != 14 || len(c.waiting) != 0 || c.ended != 0 || c.pool.FreeBlocks() != 64 {
+		t.Errorf("ran %d, %d still listed, %d counted as ended, %d blocks free", len(got), len(c.waiting), c.ended, c.pool.FreeBlocks())
+	}
+}

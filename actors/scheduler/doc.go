@@ -3,6 +3,6 @@
 // its shell, which detokenizes and matches stop strings.
 //
 // Admission is first come, first served and reserves the KV blocks of prompt and answer at once, so a running request never
-// has to give any back. A step is either chunks of prompts or one row for each request that generates; prompts go first. The
-// package knows no devices and no clients.
+// has to give any back. A step has one row for each request that generates, and prompt chunks with the rest of the token budget,
+// so prompts never stop a running answer. The package knows no devices and no clients.
 package scheduler

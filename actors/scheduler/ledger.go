@@ -13,7 +13,8 @@ type Ledger struct {
 	engine    actors.EngineStats
 	prompt    int64
 	generated int64
-	local     int64
+	exchange  actors.ExchangeSteps
+	stages    actors.StageSteps
 }
 
 // NewLedger makes the ledger of an engine with a number of KV blocks, all free.
@@ -29,25 +30,25 @@ func (l *Ledger) AddTo(s *actors.Stats) {
 	s.Steps = max(s.Steps, l.engine.Steps)
 	s.PromptTokens += l.prompt
 	s.GeneratedTokens += l.generated
-	s.ExchangeSteps.Local += l.local
-	s.StageSteps.One += l.local
+	s.ExchangeSteps.Local += l.exchange.Local
+	s.StageSteps.One += l.stages.One
 }
 
-// stepRun counts a step that the rank ran and the tokens it gave. Every plan so far is of one stage over the local exchange.
+// stepRun counts a step that the rank ran, as its plan says, and the tokens it gave.
 func (l *Ledger) stepRun(r *run, generated int) {
-	rows := r.batch.Tokens()
+	rows := r.plan.Rows[0] // of this engine, alone in its group
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.engine.Steps++
-	l.local++
+	if r.plan.Exchange == actors.ExchangeLocal {
+		l.exchange.Local++
+	}
+	if r.plan.Stages == 1 {
+		l.stages.One++
+	}
 	l.engine.RealTokens += int64(rows)
 	l.engine.PaddedTokens += int64(r.plan.PadTo - rows)
-	if rows == 0 {
-		l.engine.DummySteps++
-	}
-	if r.prefill {
-		l.prompt += int64(rows)
-	}
+	l.prompt += int64(r.prompt)
 	l.generated += int64(generated)
 }
 

@@ -27,6 +27,7 @@ type life struct {
 	opts        Options
 	incarnation uint64
 	step, wave  uint64 // where the next incarnation goes on
+	lost        error  // the rank will not run another step
 }
 
 // Props make the scheduler's actor. An incarnation that fails ends its requests with an error; the next one starts empty, and
@@ -47,8 +48,7 @@ type incarnation struct {
 	inc     uint64
 	core    *core
 	answers map[actors.RequestID]*answer
-	running *run  // the step at the rank
-	lost    error // the rank will not run another step
+	running *run // the step at the rank
 	current *actors.Submit
 	client  *actor.PID // of current
 }
@@ -109,8 +109,8 @@ func (s *incarnation) onStepDone(ctx actor.Context, m *actors.StepDone) {
 		s.onLost(ctx, m.Err)
 		return
 	}
-	if m.Incarnation != s.inc {
-		return // asked for by a former incarnation, whose requests have ended
+	if m.Incarnation != s.inc || m.Epoch != s.opts.Epoch {
+		return // asked for by a former incarnation or in a former epoch, whose requests have ended
 	}
 	if m.Err != nil {
 		s.unrun(ctx, m.Step, m.Err)

@@ -183,14 +183,14 @@ func TestErrorsEndTheirRequests(t *testing.T) {
 		next  string // for the one that waits, "" if it goes on
 	}{
 		{"step failed", func(s *actors.Step) any {
-			return &actors.StepDone{Step: s.Plan.Step, Incarnation: s.Incarnation, Err: errors.New("odd")}
+			return &actors.StepDone{Epoch: 1, Step: s.Plan.Step, Incarnation: s.Incarnation, Err: errors.New("odd")}
 		}, "odd", ""},
 		{"refused", func(s *actors.Step) any {
 			return &actors.Refused{Epoch: 2, Step: s.Plan.Step, Incarnation: s.Incarnation, Reason: "plan of epoch 1"}
 		}, "step 0 refused in epoch 2: plan of epoch 1", ""},
 		{"busy", func(s *actors.Step) any { return &actors.Busy{Step: s.Plan.Step, Incarnation: s.Incarnation} }, "step 0: the rank still runs what it was given before the scheduler restarted", ""},
 		{"no tokens", func(s *actors.Step) any {
-			return &actors.StepDone{Step: s.Plan.Step, Incarnation: s.Incarnation}
+			return &actors.StepDone{Epoch: 1, Step: s.Plan.Step, Incarnation: s.Incarnation}
 		}, "step 0: 0 tokens for 1 requests, or for others: rank and scheduler disagree on the batch", ""},
 		{"rank lost", func(s *actors.Step) any {
 			return &actors.StepDone{Step: s.Plan.Step, Err: errors.New("rank 0 on node n: gone"), Lost: true}
@@ -201,7 +201,8 @@ func TestErrorsEndTheirRequests(t *testing.T) {
 			g.submit(1, actors.Request{MaxTokens: 4})
 			step := <-g.steps
 			g.submit(2, actors.Request{MaxTokens: 1})
-			g.sys.Root.Send(g.pid, &actors.StepDone{Step: step.Plan.Step, Incarnation: step.Incarnation + 1}) // not ours
+			g.sys.Root.Send(g.pid, &actors.StepDone{Epoch: 1, Step: step.Plan.Step, Incarnation: step.Incarnation + 1}) // not ours
+			g.sys.Root.Send(g.pid, &actors.StepDone{Epoch: 2, Step: step.Plan.Step, Incarnation: step.Incarnation})     // nor this
 			g.sys.Root.Send(g.pid, tt.reply(step))
 			got := map[actors.RequestID]string{}
 			p := <-g.told
@@ -234,8 +235,8 @@ func TestRestart(t *testing.T) {
 	g.submit(2, actors.Request{MaxTokens: 9})
 	g.answer(<-g.steps, 1)
 	g.expect(`1 [1] "a"`)
-	step := <-g.steps // request 2's prompt
-	g.answer(step, 30)
+	step := <-g.steps // request 2's prompt, and a row of request 1
+	g.answer(step, 30, 30)
 	for range 2 {
 		if p := <-g.told; p.Chunk.Finish != actors.FinishError || !strings.Contains(p.Chunk.Err.Error(), "engine 0: the scheduler failed and restarts") {
 			t.Errorf("told %s", show(p))
@@ -246,7 +247,7 @@ func TestRestart(t *testing.T) {
 	if next.Incarnation == step.Incarnation || next.Plan.Step <= step.Plan.Step {
 		t.Errorf("after the restart: step %d of incarnation %d, before: %d of %d", next.Plan.Step, next.Incarnation, step.Plan.Step, step.Incarnation)
 	}
-	g.answer(step, 5)
+	g.answer(step, 5, 5)
 	g.answer(next, 3)
 	g.expect(`3 [3] "c" length`)
 
@@ -272,7 +273,7 @@ func TestLogprobsComeAlong(t *testing.T) {
 	g.submit(1, actors.Request{MaxTokens: 1})
 	s := <-g.steps
 	lp := &sample.Logprobs{Logprob: sample.Logprob{Token: 4, Logprob: -1.5}, Top: []sample.Logprob{{Token: 7, Logprob: -0.5}}}
-	g.sys.Root.Send(g.pid, &actors.StepDone{Step: s.Plan.Step, Incarnation: s.Incarnation, Sampled: []actors.Sampled{{Request: 1, Token: 4, Logprobs: lp}}})
+	g.sys.Root.Send(g.pid, &actors.StepDone{Epoch: 1, Step: s.Plan.Step, Incarnation: s.Incarnation, Sampled: []actors.Sampled{{Request: 1, Token: 4, Logprobs: lp}}})
 	p := <-g.told
 	if got := p.Chunk.Logprobs; len(got) != 1 || got[0].Token != 4 || got[0].Top[0].Token != 7 {
 		t.Errorf("log-probabilities %+v", got)

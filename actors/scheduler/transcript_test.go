@@ -122,11 +122,7 @@ func (p *player) next(t *testing.T, say func(string, ...any)) {
 	switch {
 	case r != nil:
 		p.step = r
-		kind := "decode"
-		if r.prefill {
-			kind = "prefill"
-		}
-		say("step %d wave %d: %s %s, %d rows, free %d", r.plan.Step, r.plan.Wave, r.plan.Action, kind, r.plan.PadTo, p.core.pool.FreeBlocks())
+		say("step %d wave %d: %s, %d rows, %d of prompts, free %d", r.plan.Step, r.plan.Wave, r.plan.Action, r.plan.PadTo, r.prompt, p.core.pool.FreeBlocks())
 		for _, rows := range r.batch.Rows {
 			sample := ""
 			if rows.Sample {

@@ -19,6 +19,21 @@ func TestOpenRefusesNegativeIndex(t *testing.T) {
 	}
 }
 
+// TestAllocBeyondMemory: what the host does not have is refused, not the end of the process.
+func TestAllocBeyondMemory(t *testing.T) {
+	d, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := d.Memory()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := d.Alloc(hal.F32, 1<<20, int(m.Total>>20)); hal.ClassOf(err) != hal.CallerFault || !strings.Contains(err.Error(), "are free") {
+		t.Errorf("four times the memory: %v, want a caller's fault", err)
+	}
+}
+
 // TestImportAlignment: bytes at an odd address are refused, not read across element borders.
 func TestImportAlignment(t *testing.T) {
 	d, err := open()

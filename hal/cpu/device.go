@@ -75,6 +75,9 @@ func (d *device) Alloc(dtype hal.DType, rows, cols int) (hal.Tensor, error) {
 	if err != nil {
 		return hal.Tensor{}, err
 	}
+	if err := d.room(n); err != nil {
+		return hal.Tensor{}, err
+	}
 	b := &buffer{dev: d, bytes: n}
 	switch dtype {
 	case hal.F32:
@@ -85,6 +88,19 @@ func (d *device) Alloc(dtype hal.DType, rows, cols int) (hal.Tensor, error) {
 		return hal.Tensor{}, d.fault("Alloc", "%s tensors are only imported, never allocated", dtype)
 	}
 	return d.tensor(b, dtype, rows, cols), nil
+}
+
+// askAbove is the size from which an allocation asks the system first: one that cannot be had would end the process.
+const askAbove = 64 << 20
+
+func (d *device) room(bytes int64) error {
+	if bytes < askAbove {
+		return nil
+	}
+	if m, err := memory(); err == nil && bytes > m.Free {
+		return d.fault("Alloc", "%d bytes wanted, %d are free", bytes, m.Free)
+	}
+	return nil
 }
 
 // Import views data in place.

@@ -10,7 +10,8 @@ import (
 	"github.com/moerack/moerack/hal"
 )
 
-// memory reads /proc/meminfo: MemAvailable counts what can be had without swapping, page cache included.
+// memory reads /proc/meminfo, where MemAvailable counts what can be had without swapping, page cache included, and the limits of
+// the process's control group.
 func memory() (hal.Memory, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -32,7 +33,8 @@ func memory() (hal.Memory, error) {
 	if m.Free == 0 || m.Total == 0 {
 		return hal.Memory{}, fmt.Errorf("/proc/meminfo has no MemAvailable or MemTotal")
 	}
-	return m, nil
+	self, _ := os.ReadFile("/proc/self/cgroup") // without it only the mount's root counts
+	return limited(m, "/sys/fs/cgroup", string(self)), nil
 }
 
 // processor returns the model name of the first processor.

@@ -74,13 +74,13 @@ func addWeighted(y []float32, rows kernels.Mat, weights []float32) {
 		w0, w1, w2, w3 := weights[first], weights[first+1], weights[first+2], weights[first+3]
 		r0, r1, r2, r3 := rows.Row(first)[:len(y)], rows.Row(first + 1)[:len(y)], rows.Row(first + 2)[:len(y)], rows.Row(first + 3)[:len(y)]
 		for i, v := range y {
-			y[i] = (((v + w0*r0[i]) + w1*r1[i]) + w2*r2[i]) + w3*r3[i]
+			y[i] = (((v + float32(w0*r0[i])) + float32(w1*r1[i])) + float32(w2*r2[i])) + float32(w3*r3[i])
 		}
 	}
 	for i := first; i < len(weights); i++ {
 		w, row := weights[i], rows.Row(i)[:len(y)]
 		for j, v := range row {
-			y[j] += w * v
+			y[j] += float32(w * v)
 		}
 	}
 }

@@ -3,7 +3,8 @@ package ref
 import "github.com/moerack/moerack/kernels"
 
 // A dot product is four interleaved sums over the multiples of four, s_j = Σ a[4i+j]·b[4i+j], added as (s₀+s₁)+(s₂+s₃), then
-// the rest in order. All formats use this order, so a weight gives the same bits however it is stored.
+// the rest in order. All formats use this order, so a weight gives the same bits however it is stored. Products are converted to
+// float32 before they are added: the language lets a compiler fuse the two otherwise, in one loop and not in another.
 
 func dotF32(w, x []float32) float32 {
 	w = w[:len(x)]
@@ -11,14 +12,14 @@ func dotF32(w, x []float32) float32 {
 	i := 0
 	for ; i+4 <= len(x); i += 4 {
 		a, b := w[i:i+4:i+4], x[i:i+4:i+4]
-		s0 += a[0] * b[0]
-		s1 += a[1] * b[1]
-		s2 += a[2] * b[2]
-		s3 += a[3] * b[3]
+		s0 += float32(a[0] * b[0])
+		s1 += float32(a[1] * b[1])
+		s2 += float32(a[2] * b[2])
+		s3 += float32(a[3] * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
 	for ; i < len(x); i++ {
-		s += w[i] * x[i]
+		s += float32(w[i] * x[i])
 	}
 	return s
 }
@@ -29,14 +30,14 @@ func dotBF16(w []uint16, x []float32) float32 {
 	i := 0
 	for ; i+4 <= len(x); i += 4 {
 		a, b := w[i:i+4:i+4], x[i:i+4:i+4]
-		s0 += FromBF16(a[0]) * b[0]
-		s1 += FromBF16(a[1]) * b[1]
-		s2 += FromBF16(a[2]) * b[2]
-		s3 += FromBF16(a[3]) * b[3]
+		s0 += float32(FromBF16(a[0]) * b[0])
+		s1 += float32(FromBF16(a[1]) * b[1])
+		s2 += float32(FromBF16(a[2]) * b[2])
+		s3 += float32(FromBF16(a[3]) * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
 	for ; i < len(x); i++ {
-		s += FromBF16(w[i]) * x[i]
+		s += float32(FromBF16(w[i]) * x[i])
 	}
 	return s
 }
@@ -47,14 +48,14 @@ func dotF16(w []uint16, x []float32) float32 {
 	i := 0
 	for ; i+4 <= len(x); i += 4 {
 		a, b := w[i:i+4:i+4], x[i:i+4:i+4]
-		s0 += FromF16(a[0]) * b[0]
-		s1 += FromF16(a[1]) * b[1]
-		s2 += FromF16(a[2]) * b[2]
-		s3 += FromF16(a[3]) * b[3]
+		s0 += float32(FromF16(a[0]) * b[0])
+		s1 += float32(FromF16(a[1]) * b[1])
+		s2 += float32(FromF16(a[2]) * b[2])
+		s3 += float32(FromF16(a[3]) * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
 	for ; i < len(x); i++ {
-		s += FromF16(w[i]) * x[i]
+		s += float32(FromF16(w[i]) * x[i])
 	}
 	return s
 }
@@ -72,18 +73,18 @@ func dotF8(w *kernels.Weight, o int, x []float32) float32 {
 		f, i, to := scale[from/block], from, min(from+block, n)
 		for ; block%4 == 0 && i < to; i += 4 {
 			a, b := row[i:i+4:i+4], x[i:i+4:i+4]
-			s[0] += f8e4m3[a[0]] * f * b[0]
-			s[1] += f8e4m3[a[1]] * f * b[1]
-			s[2] += f8e4m3[a[2]] * f * b[2]
-			s[3] += f8e4m3[a[3]] * f * b[3]
+			s[0] += float32(f8e4m3[a[0]] * f * b[0])
+			s[1] += float32(f8e4m3[a[1]] * f * b[1])
+			s[2] += float32(f8e4m3[a[2]] * f * b[2])
+			s[3] += float32(f8e4m3[a[3]] * f * b[3])
 		}
 		for ; i < to; i++ { // blocks that cut a group of four
-			s[i&3] += f8e4m3[row[i]] * f * x[i]
+			s[i&3] += float32(f8e4m3[row[i]] * f * x[i])
 		}
 	}
 	sum := (s[0] + s[1]) + (s[2] + s[3])
 	for i := n; i < len(x); i++ {
-		sum += f8e4m3[row[i]] * scale[i/block] * x[i]
+		sum += float32(f8e4m3[row[i]] * scale[i/block] * x[i])
 	}
 	return sum
 }
@@ -128,21 +129,21 @@ func axpy(y []float32, a float32, w *kernels.Weight, o int) {
 	switch w.Format {
 	case kernels.F32:
 		for i, v := range w.F32[from:to] {
-			y[i] += a * v
+			y[i] += float32(a * v)
 		}
 	case kernels.BF16:
 		for i, v := range w.U16[from:to] {
-			y[i] += a * FromBF16(v)
+			y[i] += float32(a * FromBF16(v))
 		}
 	case kernels.F16:
 		for i, v := range w.U16[from:to] {
-			y[i] += a * FromF16(v)
+			y[i] += float32(a * FromF16(v))
 		}
 	default:
 		row := w.U8[from:to]
 		if w.Scale == nil {
 			for i, v := range row {
-				y[i] += a * f8e4m3[v]
+				y[i] += float32(a * f8e4m3[v])
 			}
 			return
 		}
@@ -150,7 +151,7 @@ func axpy(y []float32, a float32, w *kernels.Weight, o int) {
 		for first := 0; first < len(row); first += w.BlockCols {
 			f := scale[first/w.BlockCols]
 			for i := first; i < min(first+w.BlockCols, len(row)); i++ {
-				y[i] += a * (f8e4m3[row[i]] * f)
+				y[i] += float32(a * (f8e4m3[row[i]] * f))
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func Rope(out, x kernels.Mat, positions []int32, table kernels.Mat, r kernels.Ro
 			to := out.Data[t*out.Stride+h*r.OutStride+r.OutOffset:][:r.Dim]
 			for i := 0; i < r.Dim; i += 2 {
 				a, b, cos, sin := from[i], from[i+1], angles[i], angles[i+1]
-				to[i], to[i+1] = a*cos-b*sin, b*cos+a*sin
+				to[i], to[i+1] = float32(a*cos)-float32(b*sin), float32(b*cos)+float32(a*sin)
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func Combine(out, rows kernels.Mat, index kernels.Ints, weights, shared kernels.
 		for i := range to {
 			var sum float32
 			for k, r := range ix {
-				v := float32(ws[k] * rows.Data[int(r)*rows.Stride+i]) // rounded before it is added, on every machine
+				v := float32(ws[k] * rows.Data[int(r)*rows.Stride+i])
 				if k == 0 {
 					sum = v
 				} else {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/hal/cpu"
 	"github.com/moerack/moerack/model/config"
 	"github.com/moerack/moerack/model/deepseek"
@@ -174,6 +175,12 @@ var limits = nn.Limits{Rows: 32, Samples: 32, Sequences: 4, ModelLen: 64, Blocks
 // open writes the checkpoint and loads it.
 func (k *checkpoint) open(tb testing.TB, c *config.Config) (*deepseek.Model, error) {
 	tb.Helper()
+	return k.load(tb, c, func(d hal.Device) hal.Device { return d })
+}
+
+// load is open on a wrapped device.
+func (k *checkpoint) load(tb testing.TB, c *config.Config, wrap func(hal.Device) hal.Device) (*deepseek.Model, error) {
+	tb.Helper()
 	dir := tb.TempDir()
 	if err := weightstest.Write(filepath.Join(dir, "model.safetensors"), k.tensors...); err != nil {
 		tb.Fatal(err)
@@ -186,7 +193,7 @@ func (k *checkpoint) open(tb testing.TB, c *config.Config) (*deepseek.Model, err
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m, err := deepseek.Load(dev, c, ckpt.NewReader(), limits)
+	m, err := deepseek.Load(tb.Context(), wrap(dev), c, ckpt.NewReader(), limits)
 	tb.Cleanup(func() {
 		if m != nil {
 			m.Close()

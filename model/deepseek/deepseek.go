@@ -71,7 +71,8 @@ type moe struct {
 }
 
 // Forward runs one step: it writes the KV rows of the batch and returns the logits of its samples. A batch that does not fit
-// is refused before anything runs; a device error names the layer. It returns when the device is done or ctx ends.
+// is refused before anything runs; a device error names the layer. It returns when the device is done, or at the next layer after
+// ctx has ended.
 func (m *Model) Forward(ctx context.Context, b *nn.Batch) (nn.Output, error) {
 	if err := b.Check(m.limits, m.cfg.VocabSize); err != nil {
 		return nn.Output{}, err
@@ -102,7 +103,7 @@ func (m *Model) Forward(ctx context.Context, b *nn.Batch) (nn.Output, error) {
 
 		m.st.MarkNonFinite(bad, x, int32(i))
 		m.observe(LayerOutput, i, x)
-		if err := m.st.Err(); err != nil {
+		if m.st.Err() != nil || ctx.Err() != nil {
 			return nn.Output{}, m.failed(ctx, fmt.Sprintf("layer %d", i))
 		}
 	}

@@ -1,13 +1,17 @@
 package deepseek_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/model/config"
+	"github.com/moerack/moerack/model/deepseek"
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/weights/weightstest"
 )
@@ -144,6 +148,57 @@ func TestBatchFaults(t *testing.T) {
 	if _, err := m.Forward(t.Context(), b); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
+}
+
+// TestForwardEndsWithContext: at the next layer, by name, and the model can be used again.
+func TestForwardEndsWithContext(t *testing.T) {
+	c := base()
+	m, err := newCheckpoint(5, c, "BF16").open(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &nn.Batch{}
+	feed(b, prompt)
+	ctx, cancel := context.WithCancel(t.Context())
+	m.Observe(func(p deepseek.Point, layer int, _ hal.Tensor) {
+		if p == deepseek.LayerOutput && layer == 1 {
+			cancel()
+		}
+	})
+	if _, err := m.Forward(ctx, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "layer 1") {
+		t.Errorf("error %v, want one that says where the step was cancelled", err)
+	}
+	m.Observe(nil)
+	if _, err := m.Forward(t.Context(), b); err != nil {
+		t.Errorf("after a cancelled step: %v", err)
+	}
+}
+
+// TestBytes: what is counted before the load is what the load allocates.
+func TestBytes(t *testing.T) {
+	for _, change := range []func(*config.Config){func(*config.Config) {}, func(c *config.Config) { c.FirstKDenseReplace = 3 }, func(c *config.Config) { c.QLoraRank, c.NumSharedExperts = 0, 0 }} {
+		c := base()
+		change(c)
+		dev := &counting{}
+		if _, err := newCheckpoint(5, c, "BF16").load(t, c, func(d hal.Device) hal.Device { dev.Device = d; return dev }); err != nil {
+			t.Fatal(err)
+		}
+		// The loader widens the norms and the bias: everything else is what Bytes counts.
+		if got, most := deepseek.Bytes(c, limits), dev.bytes; got > most || most-got > int64(4*(2*c.NumLayers+1)*(c.HiddenSize+c.KVLoraRank+c.QLoraRank+c.NumRoutedExperts)) {
+			t.Errorf("counted %d bytes, allocated %d with the widened vectors", got, most)
+		}
+	}
+}
+
+// counting counts what is allocated.
+type counting struct {
+	hal.Device
+	bytes int64
+}
+
+func (c *counting) Alloc(d hal.DType, rows, cols int) (hal.Tensor, error) {
+	c.bytes += int64(rows) * int64(cols) * int64(d.Size())
+	return c.Device.Alloc(d, rows, cols)
 }
 
 // TestMissingTensors: one error names all that is missing, and how many more.

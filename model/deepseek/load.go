@@ -18,8 +18,9 @@ func KVBytesPerBlock(c *config.Config, blockSize int) int64 {
 }
 
 // Load maps the weights that this rank needs from r onto dev and allocates buffers for steps within l. The checkpoint must
-// stay open until Close. All faults of the checkpoint come at once, by tensor name; after an error nothing is held.
-func Load(dev hal.Device, c *config.Config, r *weights.Reader, l nn.Limits) (*Model, error) {
+// stay open until Close. All faults of the checkpoint come at once, by tensor name; after an error, or when ctx ends, nothing is
+// held.
+func Load(ctx context.Context, dev hal.Device, c *config.Config, r *weights.Reader, l nn.Limits) (*Model, error) {
 	if l.Rows < 1 || l.Samples < 1 || l.Sequences < 1 || l.ModelLen < 1 || l.Blocks < 1 || l.BlockSize < 1 {
 		return nil, fmt.Errorf("deepseek: limits %+v: all must be at least 1", l)
 	}
@@ -35,25 +36,49 @@ func Load(dev hal.Device, c *config.Config, r *weights.Reader, l nn.Limits) (*Mo
 	m.embed = ld.Linear("model.embed_tokens.weight", c.VocabSize, c.HiddenSize)
 	m.layers = make([]layer, c.NumLayers)
 	for i := range m.layers {
+		if err := ctx.Err(); err != nil {
+			m.alloc.Free()
+			return nil, fmt.Errorf("layer %d of %d: %w", i, c.NumLayers, context.Cause(ctx))
+		}
 		m.layers[i] = loadLayer(ld, c, i)
-		m.layers[i].cache = m.alloc.F32(l.Blocks*l.BlockSize, c.KVLoraRank+c.QKRopeHeadDim)
 	}
 	m.norm = ld.Vector("model.norm.weight", c.HiddenSize)
 	m.head = ld.Linear("lm_head.weight", c.VocabSize, c.HiddenSize)
-	m.rope = m.alloc.F32(l.ModelLen, c.QKRopeHeadDim)
-	m.inputs = nn.NewInputBuffers(&m.alloc, l, kv.BlocksFor(l.ModelLen, l.BlockSize))
-	m.act = newActivations(&m.alloc, c, l)
+	if err := ld.Err(); err != nil { // before buffers are made of sizes that the weights belie
+		m.alloc.Free()
+		return nil, err
+	}
+	m.allocate(&m.alloc)
 	m.host = newOutputs(c, l)
-	if err := ld.Err(); err != nil {
+	if err := m.alloc.Err(); err != nil {
 		m.alloc.Free()
 		return nil, err
 	}
 	st.PutFloat32(m.rope, nn.RopeTable(c, l.ModelLen))
-	if err := st.Synchronize(context.Background()); err != nil {
+	if err := st.Synchronize(ctx); err != nil {
 		m.alloc.Free()
 		return nil, err
 	}
 	return m, nil
+}
+
+// allocate makes the KV cache, the inputs and the activations.
+func (m *Model) allocate(a *nn.Allocator) {
+	c, l := m.cfg, m.limits
+	for i := range m.layers {
+		m.layers[i].cache = a.F32(l.Blocks*l.BlockSize, c.KVLoraRank+c.QKRopeHeadDim)
+	}
+	m.rope = a.F32(l.ModelLen, c.QKRopeHeadDim)
+	m.inputs = nn.NewInputBuffers(a, l, kv.BlocksFor(l.ModelLen, l.BlockSize))
+	m.act = newActivations(a, c, l)
+}
+
+// Bytes returns the device memory that a model of these limits allocates beside its weights: KV cache, inputs, activations.
+func Bytes(c *config.Config, l nn.Limits) int64 {
+	m := &Model{cfg: c, limits: l, layers: make([]layer, c.NumLayers)}
+	a := &nn.Allocator{}
+	m.allocate(a)
+	return a.Bytes()
 }
 
 // Close frees what the model holds on its device; the device stays open.

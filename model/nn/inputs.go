@@ -2,6 +2,7 @@ package nn
 
 import (
 	"errors"
+	"math"
 
 	"github.com/moerack/moerack/hal"
 )
@@ -62,21 +63,35 @@ func (ib *InputBuffers) Put(st hal.Stream, b *Batch) Inputs {
 	return in
 }
 
-// Allocator makes tensors on a device and remembers the first error and what it made, so that loading code reads as a list.
+// Allocator makes tensors on a device and remembers errors and what it made, so that loading code reads as a list. Without a
+// device it only counts.
 type Allocator struct {
 	Device hal.Device
 	made   []hal.Buffer
 	errs   []error
+	bytes  int64
 }
 
 // F32 allocates a float32 tensor. // (rows, cols)
-func (a *Allocator) F32(rows, cols int) hal.Tensor {
-	return a.keep(a.Device.Alloc(hal.F32, rows, cols))
-}
+func (a *Allocator) F32(rows, cols int) hal.Tensor { return a.alloc(hal.F32, rows, cols) }
 
 // I32 allocates an int32 tensor. // (rows, cols)
-func (a *Allocator) I32(rows, cols int) hal.Tensor {
-	return a.keep(a.Device.Alloc(hal.I32, rows, cols))
+func (a *Allocator) I32(rows, cols int) hal.Tensor { return a.alloc(hal.I32, rows, cols) }
+
+// Bytes returns the size of everything asked for, at most the largest number.
+func (a *Allocator) Bytes() int64 { return a.bytes }
+
+func (a *Allocator) alloc(d hal.DType, rows, cols int) hal.Tensor {
+	n := int64(math.MaxInt64)
+	if rows < 1 || int64(cols) <= math.MaxInt64/int64(d.Size())/int64(rows) {
+		n = int64(rows) * int64(cols) * int64(d.Size())
+	}
+	a.bytes += min(n, math.MaxInt64-a.bytes)
+	if a.Device == nil {
+		return hal.Tensor{}
+	}
+	t, err := a.Device.Alloc(d, rows, cols)
+	return a.keep(t, err)
 }
 
 func (a *Allocator) keep(t hal.Tensor, err error) hal.Tensor {

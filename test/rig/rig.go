@@ -61,7 +61,7 @@ func Load(tb testing.TB, name string, blockSize int) *Rig {
 		tb.Fatal(err)
 	}
 	l := nn.Limits{Rows: 512, Samples: 512, Sequences: 8, ModelLen: 512, BlockSize: blockSize, Blocks: 8 * kv.BlocksFor(512, blockSize)}
-	m, err := deepseek.Load(dev, cfg, ckpt.NewReader(), l)
+	m, err := deepseek.Load(tb.Context(), dev, cfg, ckpt.NewReader(), l)
 	if err != nil {
 		tb.Fatal(err)
 	}
