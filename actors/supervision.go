@@ -32,7 +32,7 @@ type Supervision struct {
 // HandleFailure implements the library's strategy. It is called in the parent's context.
 func (s *Supervision) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, message any) {
 	failed, ok := s.count(child.Id, time.Now())
-	err := fmt.Errorf("actor %s: panic at message %T: %v", child.Id, Unwrap(message), reason)
+	err := fmt.Errorf("actor %s: panic at message %T: %v", child.Id, unwrap(message), reason)
 	if !ok {
 		if failed > 1 {
 			err = fmt.Errorf("%w (failure %d within %s)", err, failed, s.Window)
@@ -111,8 +111,8 @@ func (s *Supervision) Close() {
 	clear(s.timers)
 }
 
-// Unwrap returns the message inside the library's envelope, if it is in one.
-func Unwrap(message any) any {
+// unwrap returns the message inside the library's envelope, if it is in one.
+func unwrap(message any) any {
 	if e, ok := message.(*actor.MessageEnvelope); ok {
 		return e.Message
 	}

@@ -75,8 +75,13 @@ func (n *Node) fail(err error) {
 		close(n.failed)
 	}
 	n.mu.Unlock()
-	if first { // not under the lock: a log may block
+	if !first {
+		return
+	}
+	select { // not under the lock: a log may block
+	case <-n.up:
 		n.log.Error("node failed", "node", n.opts.Name, "error", err)
+	default: // Start returns it
 	}
 }
 

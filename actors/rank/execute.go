@@ -45,7 +45,7 @@ func (e *executor) execute(ctx context.Context, s *actors.Step) (done *actors.St
 			e.lost = done.Err
 		}
 	}()
-	Lower(&e.batch, s.Batch, s.Plan.PadTo, e.opts.BlockSize)
+	lower(&e.batch, s.Batch, s.Plan.PadTo, e.opts.BlockSize)
 	out, err := e.forward(ctx, s.Plan.Step)
 	if err != nil {
 		done.Err, done.Lost = err, hal.ClassOf(err) == hal.DeviceLost
@@ -101,9 +101,9 @@ func notFinite(layer, layers, position int) error {
 	return fmt.Errorf("%s is not finite (NaN or Inf) at position %d: check the checkpoint with \"moectl doctor --model DIR\"", where, position)
 }
 
-// Lower writes a step's batch into dst as the model wants it: rows with their KV slots, one block table row for each run of
+// lower writes a step's batch into dst as the model wants it: rows with their KV slots, one block table row for each run of
 // rows, padding up to padTo rows. dst keeps its memory.
-func Lower(dst *nn.Batch, b *actors.Batch, padTo, blockSize int) {
+func lower(dst *nn.Batch, b *actors.Batch, padTo, blockSize int) {
 	dst.Reset()
 	for _, r := range b.Rows {
 		dst.Width = max(dst.Width, len(r.Blocks))

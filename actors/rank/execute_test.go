@@ -48,11 +48,11 @@ func TestLower(t *testing.T) {
 		Tables: []int32{7, 2, 1, 0}, Width: 2, Samples: []int32{2},
 	}
 	got := nn.Batch{Tokens: []int32{1, 2, 3}, Width: 9, Tables: []int32{4}} // what an earlier step left
-	Lower(&got, b, 4, 4)
+	lower(&got, b, 4, 4)
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("Lower = %+v\nwant %+v", got, want)
+		t.Errorf("lower = %+v\nwant %+v", got, want)
 	}
-	Lower(&got, &actors.Batch{}, 2, 4)
+	lower(&got, &actors.Batch{}, 2, 4)
 	if got.Rows() != 2 || got.Sequences() != 0 || got.Slots[1] != nn.Padding {
 		t.Errorf("dummy batch = %+v, want two rows of padding", got)
 	}

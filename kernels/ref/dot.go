@@ -30,14 +30,14 @@ func dotBF16(w []uint16, x []float32) float32 {
 	i := 0
 	for ; i+4 <= len(x); i += 4 {
 		a, b := w[i:i+4:i+4], x[i:i+4:i+4]
-		s0 += float32(FromBF16(a[0]) * b[0])
-		s1 += float32(FromBF16(a[1]) * b[1])
-		s2 += float32(FromBF16(a[2]) * b[2])
-		s3 += float32(FromBF16(a[3]) * b[3])
+		s0 += float32(fromBF16(a[0]) * b[0])
+		s1 += float32(fromBF16(a[1]) * b[1])
+		s2 += float32(fromBF16(a[2]) * b[2])
+		s3 += float32(fromBF16(a[3]) * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
 	for ; i < len(x); i++ {
-		s += float32(FromBF16(w[i]) * x[i])
+		s += float32(fromBF16(w[i]) * x[i])
 	}
 	return s
 }
@@ -48,14 +48,14 @@ func dotF16(w []uint16, x []float32) float32 {
 	i := 0
 	for ; i+4 <= len(x); i += 4 {
 		a, b := w[i:i+4:i+4], x[i:i+4:i+4]
-		s0 += float32(FromF16(a[0]) * b[0])
-		s1 += float32(FromF16(a[1]) * b[1])
-		s2 += float32(FromF16(a[2]) * b[2])
-		s3 += float32(FromF16(a[3]) * b[3])
+		s0 += float32(fromF16(a[0]) * b[0])
+		s1 += float32(fromF16(a[1]) * b[1])
+		s2 += float32(fromF16(a[2]) * b[2])
+		s3 += float32(fromF16(a[3]) * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
 	for ; i < len(x); i++ {
-		s += float32(FromF16(w[i]) * x[i])
+		s += float32(fromF16(w[i]) * x[i])
 	}
 	return s
 }
@@ -111,9 +111,9 @@ func at(w *kernels.Weight, o, i int) float32 {
 	case kernels.F32:
 		return w.F32[k]
 	case kernels.BF16:
-		return FromBF16(w.U16[k])
+		return fromBF16(w.U16[k])
 	case kernels.F16:
-		return FromF16(w.U16[k])
+		return fromF16(w.U16[k])
 	default:
 		v := f8e4m3[w.U8[k]]
 		if w.Scale != nil {
@@ -133,11 +133,11 @@ func axpy(y []float32, a float32, w *kernels.Weight, o int) {
 		}
 	case kernels.BF16:
 		for i, v := range w.U16[from:to] {
-			y[i] += float32(a * FromBF16(v))
+			y[i] += float32(a * fromBF16(v))
 		}
 	case kernels.F16:
 		for i, v := range w.U16[from:to] {
-			y[i] += float32(a * FromF16(v))
+			y[i] += float32(a * fromF16(v))
 		}
 	default:
 		row := w.U8[from:to]

@@ -2,11 +2,11 @@ package ref
 
 import "math"
 
-// FromBF16 returns the value of a bfloat16: the upper half of a binary32.
-func FromBF16(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
+// fromBF16 returns the value of a bfloat16: the upper half of a binary32.
+func fromBF16(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// FromF16 returns the value of an IEEE 754 binary16.
-func FromF16(h uint16) float32 {
+// fromF16 returns the value of an IEEE 754 binary16.
+func fromF16(h uint16) float32 {
 	sign := uint32(h>>15) << 31
 	exp := uint32(h>>10) & 0x1f
 	frac := uint32(h) & 0x3ff
@@ -40,9 +40,6 @@ var f8e4m3 = func() (t [256]float32) {
 	}
 	return t
 }()
-
-// FromF8E4M3 returns the value of an F8_E4M3 code.
-func FromF8E4M3(c uint8) float32 { return f8e4m3[c] }
 
 // exp is e^x rounded once from float64.
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
