@@ -14,11 +14,11 @@ import (
 	"github.com/knadh/koanf/v2"
 )
 
-// Prefix starts the names of the environment variables that are settings.
-const Prefix = "MOE_"
+// prefix starts the names of the environment variables that are settings.
+const prefix = "MOE_"
 
 // fileVariable names the file when no flag does. It is not itself a setting.
-const fileVariable = Prefix + "CONFIG"
+const fileVariable = prefix + "CONFIG"
 
 // delimiter parts nested keys. Settings have none, so a nested key is an unknown one.
 const delimiter = "."
@@ -28,6 +28,9 @@ type Sources struct {
 	File    string         // YAML file; "" takes the one that MOE_CONFIG names, if any
 	Environ []string       // NAME=value, as os.Environ gives them
 	Flags   map[string]any // values of the flags that were given, by key: a text, or a []string for lists
+
+	// Check returns the faults that others than this package know of, under their keys; nil: there are none.
+	Check func(Settings) Faults
 }
 
 // Loaded is the result of a reading.
@@ -65,7 +68,7 @@ func Load(src Sources) (*Loaded, error) {
 		return nil, fmt.Errorf("config: flags: %w", err)
 	}
 	layers = append(layers,
-		layer{func(key string) string { return Prefix + strings.ToUpper(key) }, variables},
+		layer{func(key string) string { return prefix + strings.ToUpper(key) }, variables},
 		layer{func(key string) string { return "--" + Key{Name: key}.Flag() }, flags})
 
 	var faults Faults
@@ -73,7 +76,11 @@ func Load(src Sources) (*Loaded, error) {
 		faults = append(faults, l.merge(layer)...)
 	}
 	faults = append(faults, l.decode()...)
-	for _, fault := range l.Validate() {
+	invalid := l.Validate()
+	if src.Check != nil {
+		invalid = append(invalid, src.Check(l.Settings)...)
+	}
+	for _, fault := range invalid {
 		// A value that could not be read left the default in place, so a key has at most one fault.
 		fault.Source = l.origin[fault.Key]
 		faults = append(faults, fault)
@@ -90,19 +97,19 @@ func (l *Loaded) variables(src Sources) (values *koanf.Koanf, path string) {
 	path = src.File
 	values = koanf.New(delimiter)
 	provider := env.Provider("", env.Opt{
-		Prefix:      Prefix,
+		Prefix:      prefix,
 		EnvironFunc: func() []string { return src.Environ },
 		TransformFunc: func(name, value string) (string, any) {
-			key := strings.ToLower(strings.TrimPrefix(name, Prefix))
+			key := strings.ToLower(strings.TrimPrefix(name, prefix))
 			switch {
 			case name == fileVariable:
 				if path == "" {
 					path = value
 				}
-			case known(key) && name == Prefix+strings.ToUpper(key):
+			case known(key) && name == prefix+strings.ToUpper(key):
 				return key, value
 			default:
-				l.Warnings = append(l.Warnings, "variable "+name+" is no setting"+hint(key, func(k string) string { return Prefix + strings.ToUpper(k) }))
+				l.Warnings = append(l.Warnings, "variable "+name+" is no setting"+hint(key, func(k string) string { return prefix + strings.ToUpper(k) }))
 			}
 			return "", nil
 		},

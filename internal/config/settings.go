@@ -1,11 +1,10 @@
 // Package config reads what a user set: defaults, then a YAML file, then MOE_ variables, then flags, the later ones winning.
-// It owns the names, defaults and limits of the settings; what a setting means to a part is that part's matter, and nothing
-// of ours is imported.
+// It owns the names, defaults and limits of the settings; what a setting means to a part is that part's matter, its limits too
+// where the part checks them itself (Sources.Check), and nothing of ours is imported.
 package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +17,8 @@ type Settings struct {
 	Device string `koanf:"device"` // backend that opens the devices
 
 	MaxTokens        int      `koanf:"max_tokens"`        // most tokens of an answer, ≥ 0
-	Temperature      float32  `koanf:"temperature"`       // ≥ 0, 0 is greedy
-	TopP             float32  `koanf:"top_p"`             // 0 < top_p ≤ 1
+	Temperature      float32  `koanf:"temperature"`       // 0 is greedy
+	TopP             float32  `koanf:"top_p"`             // 1 keeps all tokens
 	TopK             int      `koanf:"top_k"`             // 0 or −1 is off
 	Seed             uint64   `koanf:"seed"`              // of the first prompt; prompt i gets seed + i
 	IgnoreEOS        bool     `koanf:"ignore_eos"`        // EOS tokens do not end an answer
@@ -55,7 +54,8 @@ func Defaults() Settings {
 	}
 }
 
-// Validate returns one fault for each value outside its limits, with the limits.
+// Validate returns one fault for each value outside its limits, with the limits. How tokens are chosen (temperature, top_p,
+// top_k) is left to Sources.Check.
 func (s Settings) Validate() Faults {
 	var faults Faults
 	check := func(ok bool, key string, value any, limits string) {
@@ -66,12 +66,8 @@ func (s Settings) Validate() Faults {
 	oneOf := func(key, value string, legal ...string) {
 		check(slices.Contains(legal, value), key, value, "must be "+strings.Join(legal, " or "))
 	}
-	finite := func(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
 	check(s.MaxTokens >= 0, "max_tokens", s.MaxTokens, "must be 0 or more")
-	check(finite(s.Temperature) && s.Temperature >= 0, "temperature", s.Temperature, "must be 0 (greedy) or more")
-	check(s.TopP > 0 && s.TopP <= 1, "top_p", s.TopP, "must be more than 0 and at most 1")
-	check(s.TopK >= -1, "top_k", s.TopK, "must be 0 (off) or more")
 	check(s.Logprobs >= -1, "logprobs", s.Logprobs, "must be 0 or more, or -1 for none")
 	for _, text := range s.Stop {
 		check(text != "", "stop", text, "must not be empty")

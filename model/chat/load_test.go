@@ -49,7 +49,7 @@ func TestLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := tpl.Render([]Message{NewMessage("user", "x")}, Options{}); err != nil || got != c.want {
+			if got, err := tpl.Render(mustParse(t, `[{"role": "user", "content": "x"}]`), Options{}); err != nil || got != c.want {
 				t.Errorf("Render = %q, %v, want %q", got, err, c.want)
 			}
 		})

@@ -15,14 +15,6 @@ var roles = []string{"system", "developer", "user", "assistant", "tool"}
 // Message is one checked message of a conversation. It is read-only and may be shared.
 type Message struct{ fields *object }
 
-// NewMessage returns a message of plain text.
-func NewMessage(role, content string) Message {
-	o := newObject()
-	o.set("role", role)
-	o.set("content", content)
-	return Message{o}
-}
-
 // Role returns "system", "developer", "user", "assistant" or "tool".
 func (m Message) Role() string {
 	if m.fields == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxInputBytes = 4 << 20 // of messages, tools or one extra value; a million tokens are about as much
+	maxInputBytes = 4 << 20 // of messages or of tools; a million tokens are about as much
 	maxDepth      = 64      // of nested JSON
 )
 

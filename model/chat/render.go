@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +17,6 @@ type Options struct {
 	AddGenerationPrompt bool
 	// Tools are offered to the model; a template may ignore them.
 	Tools []Tool
-	// Extra are further variables for the template as JSON, such as "thinking"; they must not be ones set here.
-	Extra map[string]json.RawMessage
 }
 
 // Render returns the prompt for a conversation. Every error is a *BadRequestError: also where the template itself refuses the
@@ -42,11 +39,7 @@ func (t *Template) Render(messages []Message, opts Options) (string, error) {
 			messages[i] = Message{o}
 		}
 	}
-	extra, err := decodeExtra(opts.Extra)
-	if err != nil {
-		return "", err
-	}
-	text, err := t.renderOnce(messages, opts, extra)
+	text, err := t.renderOnce(messages, opts)
 	if err == nil {
 		return text, nil
 	}
@@ -57,34 +50,15 @@ func (t *Template) Render(messages []Message, opts Options) (string, error) {
 		parsed = parsed || changed
 	}
 	if parsed {
-		if text, again := t.renderOnce(messages, opts, extra); again == nil {
+		if text, again := t.renderOnce(messages, opts); again == nil {
 			return text, nil
 		}
 	}
 	return "", err
 }
 
-func decodeExtra(extra map[string]json.RawMessage) (map[string]any, error) {
-	vals := make(map[string]any, len(extra))
-	for _, key := range slices.Sorted(maps.Keys(extra)) {
-		param := "chat_template_kwargs." + key
-		if slices.Contains(reserved, key) || slices.Contains(tokenKeys, key) {
-			return nil, badRequest(param, "is set by the server")
-		}
-		val, err := decode(extra[key])
-		if err != nil {
-			return nil, badRequest(param, "%v", err)
-		}
-		vals[key] = val
-	}
-	return vals, nil
-}
-
-// reserved are the variables that no extra may replace.
-var reserved = []string{"messages", "tools", "documents", "add_generation_prompt", "raise_exception", "dict", "namespace", "range", "joiner", "cycler", "strftime_now"}
-
 // renderOnce runs the template. The engine's panics on unexpected values become errors.
-func (t *Template) renderOnce(messages []Message, opts Options, extra map[string]any) (text string, err error) {
+func (t *Template) renderOnce(messages []Message, opts Options) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			text, err = "", badRequest("messages", "the model's chat template fails on them: %v", p)
@@ -98,9 +72,6 @@ func (t *Template) renderOnce(messages []Message, opts Options, extra map[string
 	}
 	for key, text := range t.tokens {
 		vars[key] = jinja.NewString(text)
-	}
-	for key, val := range extra {
-		vars[key] = toValue(val)
 	}
 	list := make([]jinja.Value, len(messages))
 	for i, m := range messages {

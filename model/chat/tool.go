@@ -5,19 +5,6 @@ import "fmt"
 // Tool is one checked tool definition of a request, kept in the order of its keys. It is read-only and may be shared.
 type Tool struct{ def *object }
 
-// Name returns the function's name.
-func (t Tool) Name() string {
-	if t.def == nil {
-		return ""
-	}
-	function, _ := t.def.vals["function"].(*object)
-	if function == nil {
-		return ""
-	}
-	name, _ := function.vals["name"].(string)
-	return name
-}
-
 // ParseTools reads the "tools" of a request, a JSON list; null and an empty list give none. Every error is a
 // *BadRequestError.
 func ParseTools(data []byte) ([]Tool, error) {

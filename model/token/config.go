@@ -44,7 +44,7 @@ func (t *Tokenizer) configure(data []byte, post json.RawMessage) error {
 	}
 	var f faults
 	t.bos = t.named(&f, "bos_token", string(cfg.BOS))
-	t.eos = t.named(&f, "eos_token", string(cfg.EOS))
+	eos := t.named(&f, "eos_token", string(cfg.EOS))
 	for key, tok := range cfg.Decoder {
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || tok == nil || t.Piece(int32(id)) != tok.Content {
@@ -58,7 +58,7 @@ func (t *Tokenizer) configure(data []byte, post json.RawMessage) error {
 		return fmt.Errorf("%s: post_processor: %w", tokenizerFile, err)
 	}
 	t.prefix = affix(&f, "add_bos_token", cfg.AddBOS, t.bos, prefix)
-	t.suffix = affix(&f, "add_eos_token", cfg.AddEOS, t.eos, suffix)
+	t.suffix = affix(&f, "add_eos_token", cfg.AddEOS, eos, suffix)
 	return f.err(configFile)
 }
 

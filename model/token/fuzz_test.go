@@ -1,6 +1,7 @@
 package token
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -73,6 +74,31 @@ func BenchmarkEncode(b *testing.B) {
 				tok.Encode(text, true)
 			}
 		})
+	}
+}
+
+// patternCL100K is the expression of OpenAI's cl100k_base as Llama 3's tokenizer.json writes it.
+const patternCL100K = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+// BenchmarkBacktracking measures the engine on texts that make published expressions backtrack. What it takes for a byte does
+// not grow with the length of the text.
+func BenchmarkBacktracking(b *testing.B) {
+	for name, pattern := range map[string]string{"gpt2": patternGPT2, "cl100k": patternCL100K, "v3": patternMain} {
+		find, err := engineFinder(pattern)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for kind, unit := range map[string]string{"blanks": " ", "blank-runs": "  !", "tabs": "\t\u00a0", "marks": "\u0301", "long-runs": strings.Repeat(" ", 1000) + "x"} {
+			for _, length := range []int{8_000, 80_000} {
+				text := strings.Repeat(unit, length/len(unit))
+				b.Run(fmt.Sprintf("%s/%s/%d", name, kind, length), func(b *testing.B) {
+					b.SetBytes(int64(len(text)))
+					for b.Loop() {
+						find(text, func(int, int) {})
+					}
+				})
+			}
+		}
 	}
 }
 

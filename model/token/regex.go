@@ -14,8 +14,13 @@ import (
 // they would split differently in silence: class intersections, POSIX classes, \h, \R, \X, \K, class subtraction.
 var foreign = regexp.MustCompile(`&&|\[\[?:\^?[a-z]+:\]|\\[hHRXKyYOg]|-\[`)
 
-// regexFinder compiles an expression of a tokenizer.json. Its backtracking is not bounded: the expression comes from the
-// model's author, who can do worse.
+// regexFinder compiles an expression of a tokenizer.json.
+//
+// The expression is the model author's, the text the client's. The scanners are linear in the text. The engine is not bounded
+// in time: its limit holds for one match at a time, so it would not bound a text, and the ids of a text must not depend on
+// how busy the machine is. The published expressions of GPT-2, cl100k and V3 take time in proportion to the text also where
+// it makes them backtrack (BenchmarkBacktracking); one that repeats a repetition, such as (a+)+b, need not, and no text for it
+// is safe. Who takes prompts from strangers bounds their length.
 func regexFinder(pattern string) (finder, error) {
 	if scan, ok := scanners[pattern]; ok {
 		return scan, nil
@@ -41,8 +46,7 @@ func engineFinder(pattern string) (finder, error) {
 			}
 			return at
 		}
-		// There is neither a time limit nor a stack limit, the only errors a search can return; if there were one, the
-		// rest of the text would stay one piece.
+		// There is neither a time limit nor a stack limit, the only errors that a search can return.
 		_ = re.FindRunesMatches([]rune(text), 0, func(m regexp2.MatchView) bool {
 			index, length, _ := m.GroupRange(0)
 			start := seek(index)

@@ -17,10 +17,10 @@ type Tokenizer struct {
 
 	pieces  []string         // (ids) token text as in the file; "" where an id is not used
 	raw     [][]byte         // (ids) bytes a token decodes to
-	special []bool           // (ids)
+	special []bool           // (ids) left out of decoded text by skipSpecial
 	byText  map[string]int32 // inverse of pieces
 
-	bos, eos       int32   // −1: not named
+	bos            int32   // −1: not named
 	prefix, suffix []int32 // what addSpecial puts around a text
 }
 
@@ -87,15 +87,3 @@ func (t *Tokenizer) Piece(id int32) string {
 
 // VocabSize returns one more than the highest id. A model's embedding may be larger (padded).
 func (t *Tokenizer) VocabSize() int { return len(t.pieces) }
-
-// BOS returns the id of the bos_token of tokenizer_config.json, false if it names none.
-func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
-
-// EOS returns the id of the eos_token of tokenizer_config.json, false if it names none. The ids at which generation stops
-// are those of generation_config.json, which may be more.
-func (t *Tokenizer) EOS() (int32, bool) { return t.eos, t.eos >= 0 }
-
-// IsSpecial tells whether skipSpecial leaves the token out of decoded text.
-func (t *Tokenizer) IsSpecial(id int32) bool {
-	return id >= 0 && int(id) < len(t.special) && t.special[id]
-}

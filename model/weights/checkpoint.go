@@ -33,29 +33,8 @@ type tensor struct {
 	aligned []byte      // a copy, when the file's data is misaligned
 }
 
-// Info says what a tensor is without touching its data.
-type Info struct {
-	Name  string
-	DType DType
-	Shape []int // the caller's own
-	Bytes int64
-	File  string // relative to the checkpoint's directory
-}
-
-// Dir is the directory given to Open.
-func (c *Checkpoint) Dir() string { return c.dir }
-
 // Names gives the names of all tensors, sorted.
 func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
-
-// Info gives what a name stands for; false when there is no such tensor.
-func (c *Checkpoint) Info(name string) (Info, bool) {
-	t, ok := c.tensors[name]
-	if !ok {
-		return Info{}, false
-	}
-	return Info{Name: t.name, DType: t.dtype, Shape: slices.Clone(t.shape), Bytes: t.end - t.begin, File: t.shard.name}, true
-}
 
 // Copied gives how many tensors, with how many bytes, are copies because their
 // data lies at an odd place in the file. Each is copied once, for all readers.

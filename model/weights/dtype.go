@@ -63,12 +63,4 @@ func (d DType) String() string {
 	return "unknown"
 }
 
-// Bits is the size of one element.
-func (d DType) Bits() int {
-	if int(d) < len(dtypes) {
-		return int(dtypes[d].bits)
-	}
-	return 0
-}
-
 func (d DType) in(list []DType) bool { return slices.Contains(list, d) }

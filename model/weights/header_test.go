@@ -57,7 +57,7 @@ func FuzzHeader(f *testing.F) {
 				t.Fatalf("%q has [%d, %d] after %d of %d bytes", e.name, e.begin, e.end, at, dataLen)
 			}
 			at = e.end
-			bits := int64(e.dtype.Bits())
+			bits := int64(dtypes[e.dtype].bits)
 			for _, d := range e.shape {
 				bits *= int64(d)
 			}

@@ -28,9 +28,23 @@ func (r *Reader) Linear(name string, out, in int) (Linear, error) {
 	grid := []int{ceilDiv(out, ScaleBlock), ceilDiv(in, ScaleBlock)}
 	s, err := r.Tensor(name+"_scale_inv", Want{Shape: grid, DTypes: []DType{F32}})
 	if err != nil {
-		return Linear{}, fmt.Errorf("%w (it has the scales of %q, %s %v in blocks of %dx%d)", err, name, w.DType, w.Shape, ScaleBlock, ScaleBlock)
+		return Linear{}, &scaleError{err, w}
 	}
 	return Linear{Weight: w, Scale: &s}, nil
 }
+
+// scaleError is a fault of the scales of a matrix. It renders the fault when it is read, as missingError does.
+type scaleError struct {
+	fault  error
+	matrix Tensor
+}
+
+func (e *scaleError) Error() string {
+	m := e.matrix
+	return fmt.Sprintf("%v (it has the scales of %q, %s %v in blocks of %dx%d)", e.fault, m.Name, m.DType, m.Shape, ScaleBlock, ScaleBlock)
+}
+
+// Unwrap gives the fault of the scales themselves.
+func (e *scaleError) Unwrap() error { return e.fault }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -1,45 +1,64 @@
 package weights
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// nearest suggests up to three names that differ from the given one in one place
-// only, as far as such exist: typed names and those of other layouts differ so.
-func (c *Checkpoint) nearest(name string) string {
+// mostNearest is how many names an error suggests.
+const mostNearest = 3
+
+// missingError says that a name is not there. It looks for the nearest names when
+// it is read: a checkpoint of another model lacks every name, a search goes over
+// all there are, and few of the errors are ever printed.
+type missingError struct {
+	c     *Checkpoint
+	name  string
+	shape []int // nil: any
+}
+
+func (e *missingError) Error() string {
+	text := fmt.Sprintf("weights: %s: tensor %q%s is missing", e.c.dir, e.name, shapeText(e.shape))
+	near := e.c.nearest(e.name)
+	if len(near) == 0 {
+		return fmt.Sprintf("%s (no similar name among %d tensors)", text, len(e.c.tensors))
+	}
+	for i, name := range near {
+		near[i] = fmt.Sprintf("%q", name)
+	}
+	return text + "; nearest: " + strings.Join(near, ", ")
+}
+
+// nearest gives up to mostNearest names that differ from the given one in one place
+// only, the fewest differing bytes first: typed names and those of other layouts
+// differ so.
+func (c *Checkpoint) nearest(name string) []string {
 	type candidate struct {
 		name   string
-		common int // bytes of prefix and suffix that are equal
+		differ int // bytes of both names that are not in their equal ends
 	}
-	var best []candidate
+	best := make([]candidate, 0, mostNearest+1)
 	for other := range c.tensors {
 		common := commonEnds(name, other)
-		if common*3 >= max(len(name), len(other))*2 {
-			best = append(best, candidate{other, common})
+		if common*3 < max(len(name), len(other))*2 {
+			continue
+		}
+		x := candidate{other, len(name) + len(other) - 2*common}
+		at, _ := slices.BinarySearchFunc(best, x, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(a.differ, b.differ), cmp.Compare(a.name, b.name))
+		})
+		if at < mostNearest {
+			best = slices.Insert(best, at, x)
+			best = best[:min(len(best), mostNearest)]
 		}
 	}
-	slices.SortFunc(best, func(a, b candidate) int {
-		// Fewer differing bytes first.
-		if d := (len(a.name) - 2*a.common) - (len(b.name) - 2*b.common); d != 0 {
-			return d
-		}
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
-	if len(best) == 0 {
-		return fmt.Sprintf(" (no similar name among %d tensors)", len(c.tensors))
+	names := make([]string, len(best))
+	for i, b := range best {
+		names[i] = b.name
 	}
-	text := "; nearest:"
-	for i, b := range best[:min(3, len(best))] {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %q", b.name)
-	}
-	return text
+	return names
 }
 
 // commonEnds counts equal bytes from the front and then from the back.

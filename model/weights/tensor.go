@@ -26,7 +26,8 @@ type Want struct {
 
 // Tensor gives the view of a tensor that has the wanted shape and type. It marks
 // the name as asked for and counts nothing; ranks ask through a Reader. A name
-// that is missing is an error with the nearest names there are.
+// that is missing is an error with the nearest names there are; they are looked for
+// when its text is asked for.
 func (c *Checkpoint) Tensor(name string, want Want) (Tensor, error) {
 	if c.closed.Load() {
 		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: the checkpoint is closed", c.dir, name)
@@ -37,7 +38,7 @@ func (c *Checkpoint) Tensor(name string, want Want) (Tensor, error) {
 	case !ok && misplaced:
 		return Tensor{}, fmt.Errorf("weights: %s: tensor %q%s: the index says this file holds it, it does not (mixed versions?)", file, name, shapeText(want.Shape))
 	case !ok:
-		return Tensor{}, fmt.Errorf("weights: %s: tensor %q%s is missing%s", c.dir, name, shapeText(want.Shape), c.nearest(name))
+		return Tensor{}, &missingError{c, name, slices.Clone(want.Shape)}
 	case misplaced:
 		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: the index says %s holds it, it is in %s (mixed versions?)", c.dir, name, file, t.shard.name)
 	}

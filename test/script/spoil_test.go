@@ -20,7 +20,7 @@ type tensorEntry struct {
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// spoils are the ways to break a checkpoint of one file. They change header or data, or return the file to write.
+// spoils are the ways to spoil a checkpoint of one file. They change header or data, or return the file to write.
 var spoils = map[string]func(header map[string]tensorEntry, data []byte) []byte{
 	"truncated": func(h map[string]tensorEntry, data []byte) []byte { return encode(h, data[:len(data)-1000]) },
 	"overlap": func(h map[string]tensorEntry, data []byte) []byte {
@@ -55,6 +55,12 @@ var spoils = map[string]func(header map[string]tensorEntry, data []byte) []byte{
 	"unused": func(h map[string]tensorEntry, data []byte) []byte {
 		h["model.layers.0.leftover.weight"] = tensorEntry{"F32", []int{1}, [2]int{len(data), len(data) + 4}}
 		return encode(h, append(data, 0, 0, 0, 0))
+	},
+	// The header ends at an odd place, and with it begins the data.
+	"misaligned": func(h map[string]tensorEntry, data []byte) []byte {
+		file := encode(h, nil)
+		binary.LittleEndian.PutUint64(file, uint64(len(file)-8+1))
+		return append(append(file, ' '), data...)
 	},
 }
 

@@ -37,21 +37,12 @@ type answer struct {
 }
 
 // answer runs all prompts of the source and writes their answers in order. Requests are handed over as they come; one
-// reader follows their streams one after the other.
-func (g *generation) answer(ctx context.Context, n *node.Node) error {
+// reader follows their streams one after the other, until late at most.
+func (g *generation) answer(ctx, late context.Context, n *node.Node) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pending := make(chan *answer, max(stdinWindow, len(g.source.list)))
-	go func() { // ends when the prompts do, or ctx: the reader below takes all that is sent
-		defer close(pending)
-		index := 0
-		for e := range g.source.entries(ctx) {
-			pending <- g.submit(ctx, n, index, e)
-			index++
-		}
-	}()
-
-	written, err := g.write(pending)
+	pending := g.handOver(ctx, n)
+	written, err := g.write(late, pending)
 	if err != nil {
 		cancel()
 		for range pending { // requests already handed over end by ctx
@@ -71,13 +62,30 @@ func (g *generation) answer(ctx context.Context, n *node.Node) error {
 	return nil
 }
 
+// handOver submits the prompts of the source, no more of them ahead of the reader than the window holds. All that comes must be
+// read, also after ctx has ended; then the channel is closed.
+func (g *generation) handOver(ctx context.Context, n *node.Node) <-chan *answer {
+	pending := make(chan *answer, max(stdinWindow, len(g.source.list)))
+	go func() { // ends when the prompts do, or ctx
+		defer close(pending)
+		index := 0
+		for e := range g.source.entries(ctx) {
+			pending <- g.submit(ctx, n, index, e)
+			index++
+		}
+	}()
+	return pending
+}
+
 // submit hands one prompt to the node. A prompt that gets no stream is an answer already.
 func (g *generation) submit(ctx context.Context, n *node.Node, index int, e entry) *answer {
-	a := &answer{index: index, where: e.where, engine: noEngine}
-	request := e.prompt.request(index, g.settings.Settings)
+	a := &answer{index: index, where: e.where, prompt: e.ids, engine: noEngine}
+	request := e.request(index, g.settings.Settings)
 	err := e.err
 	if err == nil {
 		a.wanted = request.Sampling.Logprobs >= 0
+	}
+	if err == nil && a.prompt == nil { // a line of standard input: nobody has checked it
 		if a.prompt, err = gateway.Check(request, n.Limits()); err != nil {
 			err = e.fault(err)
 		}
@@ -106,8 +114,8 @@ func (a *answer) fail(g *generation, err error) {
 	g.complain(fmt.Errorf("%s: %w", a.where, err))
 }
 
-// collect follows the answer's stream to its end and gives each text as it comes. An error is one of text.
-func (a *answer) collect(g *generation, text func(string) error) error {
+// collect follows the answer's stream to its end, until late at most, and gives each text as it comes. An error is one of text.
+func (a *answer) collect(late context.Context, g *generation, text func(string) error) error {
 	defer func() {
 		g.failed, g.refused = g.failed || a.failed, g.refused || a.refused
 		if a.release != nil {
@@ -116,11 +124,16 @@ func (a *answer) collect(g *generation, text func(string) error) error {
 	}()
 	for a.stream != nil && a.finish == "" {
 		// Not the run's context: after an interrupt the request still ends, with what it has.
-		chunk, err := a.stream.Recv(context.Background())
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the answer ended without a reason")
-		}
-		if err != nil {
+		chunk, err := a.stream.Recv(late)
+		switch {
+		case err == nil:
+		case late.Err() != nil:
+			a.finish = actors.FinishAbort
+			return nil
+		case errors.Is(err, io.EOF):
+			a.fail(g, errors.New("the answer ended without a reason"))
+			return nil
+		default:
 			a.fail(g, err)
 			return nil
 		}

@@ -101,9 +101,12 @@ func orNone(names []string) string {
 	return strings.Join(names, " ")
 }
 
-// size writes bytes with the unit that leaves one to three digits before the point.
+// size writes bytes with the unit that leaves one to four digits before the point.
 func size(bytes int64) string {
 	const units = "KMGTP"
+	if bytes < 1024 {
+		return fmt.Sprintf("%d B", bytes)
+	}
 	value, unit := float64(bytes)/1024, 0
 	for ; value >= 1024 && unit < len(units)-1; unit++ {
 		value /= 1024

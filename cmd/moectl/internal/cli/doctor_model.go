@@ -33,7 +33,7 @@ func (r *report) model(ctx context.Context, dir string, backend Backend) {
 	}
 	r.addf(good, "weights", "%d tensors", len(checkpoint.Names()))
 	if cfg != nil {
-		r.layout(cfg, checkpoint, backend)
+		r.layout(ctx, cfg, checkpoint, backend)
 	}
 	r.numbers(ctx, checkpoint)
 	if err := checkpoint.Close(); err != nil {
@@ -42,7 +42,11 @@ func (r *report) model(ctx context.Context, dir string, backend Backend) {
 }
 
 func (r *report) config(c *modelconfig.Config) {
-	r.addf(good, "config", "%s, %d layers, hidden %d, %d experts, vocabulary %d, %d positions", c.Architecture, c.NumLayers, c.HiddenSize, c.NumRoutedExperts, c.VocabSize, c.MaxPositionEmbeddings)
+	form := "plain weights"
+	if q := c.Quantization; q.FP8() {
+		form = fmt.Sprintf("fp8 %dx%d blocks", q.BlockRows, q.BlockCols)
+	}
+	r.addf(good, "config", "%s, %d layers, hidden %d, %d experts, vocabulary %d, %d positions, %s", c.Architecture, c.NumLayers, c.HiddenSize, c.NumRoutedExperts, c.VocabSize, c.MaxPositionEmbeddings, form)
 	for _, warning := range c.Warnings {
 		r.addf(notice, "config", "%s", warning)
 	}
@@ -71,7 +75,7 @@ func unless(mayLack bool) status {
 }
 
 // layout loads the model as a rank would, with room for next to nothing, so that every tensor is asked for by name and shape.
-func (r *report) layout(cfg *modelconfig.Config, checkpoint *weights.Checkpoint, backend Backend) {
+func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint *weights.Checkpoint, backend Backend) {
 	device, err := backend.Open(0)
 	if err != nil {
 		r.addf(broken, "tensors", "%v", err)
@@ -79,7 +83,7 @@ func (r *report) layout(cfg *modelconfig.Config, checkpoint *weights.Checkpoint,
 	}
 	const blockSize = 16
 	reader := checkpoint.NewReader()
-	model, err := deepseek.Load(device, cfg, reader, nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize})
+	model, err := deepseek.Load(ctx, device, cfg, reader, nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize})
 	if err != nil {
 		r.addf(broken, "tensors", "%v", err)
 	} else {
@@ -87,6 +91,9 @@ func (r *report) layout(cfg *modelconfig.Config, checkpoint *weights.Checkpoint,
 		r.addf(good, "tensors", "all there with their shapes, %s", size(reader.Bytes()))
 		if unused := checkpoint.Unused(cfg.NumLayers, nil); len(unused) > 0 {
 			r.addf(notice, "tensors", "%d that no layer uses: %s", len(unused), someOf(unused))
+		}
+		if n, bytes := checkpoint.Copied(); n > 0 {
+			r.addf(notice, "tensors", "%d lie misaligned in their files and are copied to memory, %s: write the files anew with aligned data", n, size(bytes))
 		}
 	}
 	if err := device.Close(); err != nil {

@@ -53,10 +53,10 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, errInterrupted): // whatever else went wrong on the way out
+		return exitInterrupted
 	case errors.As(err, &reported):
 		return reported.code
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
 	default:

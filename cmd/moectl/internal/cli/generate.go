@@ -8,13 +8,6 @@ import (
 	"github.com/moerack/moerack/internal/config"
 )
 
-// generateSettings are the settings that generate has flags for, by key.
-var generateSettings = []string{
-	"model", "device", "max_tokens", "temperature", "top_p", "top_k", "seed", "ignore_eos", "logprobs", "stop", "generation_config",
-	"max_model_len", "max_num_batched_tokens", "max_num_seqs", "block_size", "num_gpu_blocks_override", "start_timeout", "stats_file",
-	"log_level", "log_format",
-}
-
 // generateFlags are the flags that are no settings.
 type generateFlags struct {
 	prompts promptFlags
@@ -59,7 +52,11 @@ second one ends at once.`,
 	flags.prompts.add(cmd)
 	cmd.Flags().StringVar(&flags.file, "prompts-file", "", "`FILE` of prompts, one JSON object a line")
 	outputFlag(cmd, &flags.output)
-	settingFlags(cmd, generateSettings...)
+	var names []string
+	for _, key := range config.Keys() { // all settings are about generating
+		names = append(names, key.Name)
+	}
+	settingFlags(cmd, names...)
 	cmd.Flags().SortFlags = false
 	return cmd
 }

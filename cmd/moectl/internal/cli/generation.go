@@ -16,7 +16,8 @@ import (
 	"github.com/moerack/moerack/internal/config"
 )
 
-// closeTimeout bounds the orderly end of a node. A step that takes longer is left to the end of the process.
+// closeTimeout bounds the orderly end of a node; graceTime does after an interrupt. A step that takes longer is left to the end
+// of the process.
 const closeTimeout = 30 * time.Second
 
 // generation is one run of the generate command after its words were understood.
@@ -44,13 +45,16 @@ func (g *generation) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := g.checkPrompts(g.limitsBefore(options)); err != nil {
+	limits := g.limitsBefore(options)
+	if err := g.checkPrompts(limits); err != nil {
 		return err
 	}
 	if g.stats, err = openStats(g.settings.StatsFile); err != nil {
 		return err
 	}
 
+	late, stop := grace(ctx)
+	defer stop()
 	n, err := node.Start(ctx, options)
 	if err != nil {
 		if interrupted(ctx) {
@@ -58,18 +62,44 @@ func (g *generation) do(ctx context.Context) (err error) {
 		}
 		return errors.Join(err, g.stats.write(actors.Stats{}))
 	}
-	defer func() {
-		closeErr := closeNode(n)
-		if end := errors.Join(closeErr, g.stats.write(n.Stats())); end != nil {
-			g.complain(end)
-			err = errors.Join(err, reportedError{exitFailure})
-		}
-	}()
+	defer func() { err = g.end(ctx, late, n, err) }()
 	g.logKernels(opened(), n.Stats().Ranks)
-	if err := g.checkPrompts(n.Limits()); err != nil { // memory may have cut the model length
-		return err
+	if length := n.Limits().MaxModelLen; length != limits.MaxModelLen { // memory has cut it; nothing else can have changed
+		limits.MaxModelLen = length
+		if err := g.checkPrompts(limits); err != nil {
+			return err
+		}
 	}
-	return g.answer(ctx, n)
+	return g.answer(ctx, late, n)
+}
+
+// closer is what end needs of a node.
+type closer interface {
+	Close(ctx context.Context) error
+	Stats() actors.Stats
+}
+
+// end closes the node, writes the counters, and returns what the run ends with instead of err. After an interrupt that is the
+// interrupt, whatever else went wrong.
+func (g *generation) end(ctx, late context.Context, n closer, err error) error {
+	closing, cancel := context.WithTimeout(late, closeTimeout)
+	defer cancel()
+	closeErr := n.Close(closing)
+	statsErr := g.stats.write(n.Stats())
+	if interrupted(ctx) {
+		if closeErr != nil {
+			g.log.Warn("what still runs is left to the end of the process", "error", closeErr)
+		}
+		if errors.Is(err, errInterrupted) {
+			return errors.Join(err, statsErr)
+		}
+		return errors.Join(errInterrupted, err, statsErr)
+	}
+	if end := errors.Join(closeErr, statsErr); end != nil {
+		g.complain(end)
+		return errors.Join(err, reportedError{exitFailure})
+	}
+	return err
 }
 
 // options returns the node's options, and where to look for the description of the device that it opened.
@@ -105,7 +135,8 @@ func (g *generation) options() (node.Options, func() hal.Description, error) {
 	}, nil
 }
 
-// limitsBefore are the limits that are known before the model is loaded.
+// limitsBefore are the limits that are known before the model is loaded: those that node.Limits gives of the same options, if
+// memory does not cut the model length. Engines is that of a node, which has one.
 func (g *generation) limitsBefore(o node.Options) gateway.Limits {
 	length := o.MaxModelLen
 	if length == 0 {
@@ -114,13 +145,18 @@ func (g *generation) limitsBefore(o node.Options) gateway.Limits {
 	return gateway.Limits{VocabSize: o.Config.VocabSize, MaxModelLen: length, Engines: 1, Tokenizer: o.Tokenizer, TokenizerErr: o.TokenizerErr}
 }
 
-// checkPrompts returns the faults of all prompts of a list.
+// checkPrompts returns the faults of all prompts of a list. It keeps the ids of those without, so that no text is tokenized
+// twice, neither by a second check nor when it is submitted.
 func (g *generation) checkPrompts(limits gateway.Limits) error {
 	var faults []error
-	for i, e := range g.source.list {
-		if _, err := gateway.Check(e.prompt.request(i, g.settings.Settings), limits); err != nil {
+	for i := range g.source.list {
+		e := &g.source.list[i]
+		ids, err := gateway.Check(e.request(i, g.settings.Settings), limits)
+		if err != nil {
 			faults = append(faults, e.fault(err))
+			continue
 		}
+		e.ids = ids
 	}
 	if len(faults) > 0 {
 		return usageError{errors.Join(faults...)}
@@ -155,11 +191,4 @@ func kernelSummary(kernels []hal.Kernel) string {
 		text += fmt.Sprintf("%s: %d ops", impl, count[impl])
 	}
 	return text
-}
-
-// closeNode ends a node in order, also after an interrupt.
-func closeNode(n *node.Node) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	return n.Close(ctx)
 }

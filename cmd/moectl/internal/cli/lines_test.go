@@ -26,6 +26,42 @@ func TestLineReaderBoundsLines(t *testing.T) {
 	}
 }
 
+// filled reads as n blanks and a line end.
+func filled(n int) io.Reader {
+	const block = 1 << 20
+	blanks := strings.Repeat(" ", block)
+	var parts []io.Reader
+	for ; n > 0; n -= block {
+		parts = append(parts, strings.NewReader(blanks[:min(n, block)]))
+	}
+	return io.MultiReader(append(parts, strings.NewReader("\n"))...)
+}
+
+// The bound is 64 MiB with the line's end: a longer line is a fault, a blank one of that length is none, and both can be read
+// past.
+func TestLongestLine(t *testing.T) {
+	const most = 64 << 20
+	from := io.MultiReader(filled(most), filled(most-1), strings.NewReader(`{"prompt": "a"}`))
+	var got []string
+	for e := range readLines(from, where) {
+		got = append(got, fmt.Sprint(e.where, " ", e.prompt.text, " ", e.err))
+	}
+	if want := "[line 1  line 1: is longer than 64 MiB line 3 a <nil>]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// A text to tokenize has the same bound.
+func TestLongestText(t *testing.T) {
+	const most = 64 << 20
+	for n, fits := range map[int]bool{most - 1: true, most: false} {
+		text, err := (&app{Host: Host{Stdin: filled(n)}}).textArgument("-")
+		if fits && (err != nil || len(text) != most) || !fits && (!errors.Is(err, errLongLine) || exitCode(err) != exitUsage) {
+			t.Errorf("%d bytes: got %d, %v", n+1, len(text), err)
+		}
+	}
+}
+
 func TestReadLinesSkipsBlanksAndCountsThem(t *testing.T) {
 	var got []string
 	for e := range readLines(strings.NewReader("\ufeff{\"prompt\": \"a\"}\n\n  \nnonsense\n{\"prompt\": \"b\"}"), where) {

@@ -35,7 +35,7 @@ func (p prompt) request(index int, s config.Settings) actors.Request {
 		Sampling: sample.Params{
 			Temperature: or(p.temperature, s.Temperature),
 			TopP:        or(p.topP, s.TopP),
-			TopK:        max(0, or(p.topK, s.TopK)), // −1 is vLLM's word for off
+			TopK:        or(p.topK, s.TopK),
 			Seed:        or(p.seed, s.Seed+uint64(index)),
 			Logprobs:    or(p.logprobs, s.Logprobs),
 		},
@@ -83,7 +83,17 @@ func takeGeneration(s *config.Loaded, g modelconfig.Generation) error {
 type entry struct {
 	where  string // "--prompt 2", "prompts.jsonl:3", "standard input: line 3"
 	prompt prompt
-	err    error // names where
+	ids    []int32 // of the prompt, once it was checked
+	err    error   // names where
+}
+
+// request is that of the prompt, by its ids once they are known.
+func (e entry) request(index int, s config.Settings) actors.Request {
+	r := e.prompt.request(index, s)
+	if e.ids != nil {
+		r.IDs = e.ids
+	}
+	return r
 }
 
 // fault returns err with the place it was found at before each of its lines.

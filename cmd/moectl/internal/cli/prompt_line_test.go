@@ -93,7 +93,7 @@ func TestRequestTakesFlagsForWhatTheLineDoesNotSay(t *testing.T) {
 	s := config.Defaults()
 	s.Seed, s.Stop, s.TopK = 7, []string{"END"}, -1
 	got := prompt{text: "a"}.request(3, s)
-	want := actors.Request{Text: "a", MaxTokens: 128, Sampling: sample.Params{Temperature: 1, TopP: 1, Seed: 10, Logprobs: sample.NoLogprobs}, Stop: []string{"END"}}
+	want := actors.Request{Text: "a", MaxTokens: 128, Sampling: sample.Params{Temperature: 1, TopP: 1, TopK: -1, Seed: 10, Logprobs: sample.NoLogprobs}, Stop: []string{"END"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}

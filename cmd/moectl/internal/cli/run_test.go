@@ -195,6 +195,7 @@ func TestExitCodes(t *testing.T) {
 		{reportedError{2}, 2, ""},
 		{errors.Join(usage, reportedError{1}), 1, "flag"},
 		{errors.Join(reportedError{1}, nil), 1, ""},
+		{errors.Join(errInterrupted, reportedError{1}), 130, "interrupted"},
 	} {
 		if got := exitCode(c.err); got != c.code {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.code)

@@ -3,12 +3,14 @@ package cli
 import (
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/moerack/moerack/internal/config"
 	"github.com/moerack/moerack/internal/logging"
+	"github.com/moerack/moerack/model/sample"
 )
 
 // usages are the help texts of the settings that commands offer as flags, by key.
@@ -91,11 +93,22 @@ func (a *app) settings(cmd *cobra.Command) (*config.Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := config.Load(config.Sources{File: file, Environ: a.Environ, Flags: given})
+	loaded, err := config.Load(config.Sources{File: file, Environ: a.Environ, Flags: given, Check: samplingFaults})
 	if err != nil {
 		return &config.Loaded{Settings: config.Defaults()}, usageError{err}
 	}
 	return loaded, nil
+}
+
+// samplingFaults returns what model/sample refuses of the settings. Its limit for logprobs is the vocabulary, which is not known
+// before the model.
+func samplingFaults(s config.Settings) config.Faults {
+	var faults config.Faults
+	for _, err := range (sample.Params{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, Logprobs: sample.NoLogprobs}).Validate(0) {
+		key, problem, _ := strings.Cut(err.Error(), "=") // as in "top_p=2: must be above 0 and at most 1"
+		faults = append(faults, config.Fault{Key: key, Problem: problem})
+	}
+	return faults
 }
 
 // logger returns the log of a command: lines on standard error.

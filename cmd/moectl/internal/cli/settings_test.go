@@ -36,6 +36,30 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	}
 }
 
+// The limits of model/sample count for settings as well, under the names that the user wrote, with all other faults.
+func TestSamplingLimits(t *testing.T) {
+	for _, c := range []struct{ flag, value, want string }{
+		{"temperature", "-0.5", "--temperature=-0.5: must be a finite number ≥ 0 (0 is greedy)"},
+		{"temperature", "NaN", "--temperature=NaN: must be a finite number"},
+		{"temperature", "Inf", "--temperature=+Inf: must be a finite number"},
+		{"top-p", "0", "--top-p=0: must be above 0 and at most 1"},
+		{"top-p", "1.5", "--top-p=1.5: must be above 0 and at most 1"},
+		{"top-k", "-2", "--top-k=-2: must be ≥ 1, or 0 or -1"},
+	} {
+		var out, errs bytes.Buffer
+		h := host(&out, &errs, "generate", "--model", "m", "--prompt", "a", "--"+c.flag, c.value, "--block-size", "0")
+		h.Environ = []string{"MOE_MAX_TOKENS=-1"}
+		if code := Run(h); code != exitUsage {
+			t.Errorf("%s %s: exit code %d", c.flag, c.value, code)
+		}
+		for _, want := range []string{c.want, "--block-size=0: ", "MOE_MAX_TOKENS=-1: "} {
+			if !strings.Contains(errs.String(), want) {
+				t.Errorf("%s %s: no %q in\n%s", c.flag, c.value, want, &errs)
+			}
+		}
+	}
+}
+
 func TestRepeatedFlags(t *testing.T) {
 	var out, errs bytes.Buffer
 	// The last of a single value counts; all of a list do, the empty one is the fault.

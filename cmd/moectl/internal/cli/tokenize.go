@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moerack/moerack/model/chat"
 	modelconfig "github.com/moerack/moerack/model/config"
 	"github.com/moerack/moerack/model/token"
 )
@@ -41,8 +37,9 @@ standard input when the argument is "-". It gets the tokenizer's BOS as its
 configuration says, also if it begins with one.
 
 --chat takes a JSON list of messages, or an object {"messages": [...],
-"add_generation_prompt": true or false}, and shows what the model's chat template
-makes of it; the template writes BOS itself, so none is added.`,
+"tools": [...], "add_generation_prompt": true or false}, and shows what the
+model's chat template makes of it (many take no notice of tools); the template
+writes BOS itself, so none is added.`,
 		Example: `  moectl tokenize --model DIR "Hello, world"
   moectl tokenize --model DIR --decode 0,42,420,81
   moectl tokenize --model DIR --chat messages.json -o json
@@ -151,39 +148,6 @@ func decodeIDs(t *token.Tokenizer, text string, skipSpecial bool) (tokens, error
 		return tokens{}, usageError{errors.Join(faults...)}
 	}
 	return tokens{IDs: ids, Text: t.Decode(ids, skipSpecial)}, nil
-}
-
-// encodeChat renders a conversation and encodes it as it is.
-func encodeChat(t *token.Tokenizer, dir, path string) (tokens, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return tokens{}, usagef("--chat: %w", err)
-	}
-	conversation := struct {
-		Messages json.RawMessage `json:"messages"`
-		Generate *bool           `json:"add_generation_prompt"`
-	}{Messages: data}
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		conversation.Messages = nil
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&conversation); err != nil {
-			return tokens{}, usagef("--chat: %s: %w", path, err)
-		}
-	}
-	messages, err := chat.ParseMessages(conversation.Messages)
-	if err != nil {
-		return tokens{}, usagef("--chat: %s: %w", path, err)
-	}
-	template, err := chat.Load(dir)
-	if err != nil {
-		return tokens{}, err
-	}
-	text, err := template.Render(messages, chat.Options{AddGenerationPrompt: or(conversation.Generate, true)})
-	if err != nil {
-		return tokens{}, usagef("--chat: %s: %w", path, err)
-	}
-	return tokens{IDs: t.Encode(text, false), Text: text}, nil
 }
 
 // write prints a table for people: one token a line, then the text in quotes.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -8,12 +9,13 @@ import (
 	"github.com/moerack/moerack/model/sample"
 )
 
-// write writes the answers that come, in their order, and returns how many. An error is one of standard output.
-func (g *generation) write(pending <-chan *answer) (int, error) {
+// write writes the answers that come, in their order, each followed until late at most, and returns how many. An error is one of
+// standard output.
+func (g *generation) write(late context.Context, pending <-chan *answer) (int, error) {
 	if g.output == outputJSON {
-		return g.writeObjects(pending)
+		return g.writeObjects(late, pending)
 	}
-	return g.writeTexts(pending)
+	return g.writeTexts(late, pending)
 }
 
 // object is an answer as JSON. All keys are always there.
@@ -40,10 +42,10 @@ type logprob struct {
 	Logprob float32 `json:"logprob"`
 }
 
-func (g *generation) writeObjects(pending <-chan *answer) (int, error) {
+func (g *generation) writeObjects(late context.Context, pending <-chan *answer) (int, error) {
 	written := 0
 	for a := range pending {
-		if err := a.collect(g, func(string) error { return nil }); err != nil {
+		if err := a.collect(late, g, func(string) error { return nil }); err != nil {
 			return written, err
 		}
 		if err := writeJSON(g.Stdout, a.object()); err != nil {
@@ -78,7 +80,7 @@ func inJSON(l sample.Logprob) logprob {
 }
 
 // writeTexts streams the only answer, or writes several whole, each under its number.
-func (g *generation) writeTexts(pending <-chan *answer) (int, error) {
+func (g *generation) writeTexts(late context.Context, pending <-chan *answer) (int, error) {
 	first, ok := <-pending
 	if !ok {
 		return 0, nil
@@ -93,11 +95,11 @@ func (g *generation) writeTexts(pending <-chan *answer) (int, error) {
 		second, several = <-pending
 	}
 	if !several {
-		return 1, g.writeOnly(first)
+		return 1, g.writeOnly(late, first)
 	}
 	written := 0
 	for a := first; a != nil; written++ {
-		if err := g.writeNumbered(a); err != nil {
+		if err := g.writeNumbered(late, a); err != nil {
 			return written, err
 		}
 		if a, second = second, nil; a == nil {
@@ -108,8 +110,8 @@ func (g *generation) writeTexts(pending <-chan *answer) (int, error) {
 }
 
 // writeOnly writes an answer while it is made. A refused prompt has none.
-func (g *generation) writeOnly(a *answer) error {
-	if err := a.collect(g, g.writeText); err != nil || a.refused {
+func (g *generation) writeOnly(late context.Context, a *answer) error {
+	if err := a.collect(late, g, g.writeText); err != nil || a.refused {
 		return err
 	}
 	return g.writeText("\n")
@@ -124,8 +126,8 @@ func (g *generation) writeText(text string) error {
 }
 
 // writeNumbered writes an answer under its number when it is whole.
-func (g *generation) writeNumbered(a *answer) error {
-	if err := a.collect(g, func(string) error { return nil }); err != nil {
+func (g *generation) writeNumbered(late context.Context, a *answer) error {
+	if err := a.collect(late, g, func(string) error { return nil }); err != nil {
 		return err
 	}
 	return g.writeText(fmt.Sprintf("--- %d\n%s\n", a.index, a.text))

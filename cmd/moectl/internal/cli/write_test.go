@@ -46,7 +46,7 @@ func TestKernelSummary(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0.0 KiB", 1536: "1.5 KiB", 5 << 20: "5.0 MiB", 3 << 39: "1.5 TiB", math.MaxInt64: "8192.0 PiB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 20: "5.0 MiB", 3 << 39: "1.5 TiB", math.MaxInt64: "8192.0 PiB"} {
 		if got := size(bytes); got != want {
 			t.Errorf("%d: %s, want %s", bytes, got, want)
 		}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moerack/moerack/actors"
+	"github.com/moerack/moerack/actors/gateway"
+)
+
+// hung is a node whose step in flight never ends.
+type hung struct{ waited time.Duration }
+
+func (h *hung) Close(ctx context.Context) error {
+	begun := time.Now()
+	<-ctx.Done()
+	h.waited = time.Since(begun)
+	return context.Cause(ctx)
+}
+
+func (h *hung) Stats() actors.Stats { return actors.Stats{Seconds: 1} }
+
+// An interrupt decides the exit code, however the node and the counters end, and a step that hangs is not waited for long.
+func TestEndOfARun(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		interrupt time.Duration // after Close has begun; −1: before it, −2: never
+		err       error         // of the run
+		waited    time.Duration
+		code      int
+		said      string // what Run prints
+	}{
+		{"no interrupt", -2, nil, closeTimeout, exitFailure, ""},
+		{"no interrupt, refused lines", -2, reportedError{exitUsage}, closeTimeout, exitUsage, ""},
+		{"interrupted", -1, errInterrupted, 5 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted while closing", 10 * time.Second, nil, 15 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted with failed requests", -1, reportedError{exitFailure}, 5 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted, and the output is gone", -1, errors.New("standard output: broken"), 5 * time.Second, exitInterrupted, "interrupted\nstandard output: broken"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			stats, err := openStats(filepath.Join(t.TempDir(), "stats.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log, errs bytes.Buffer
+			g := &generation{app: &app{Host: host(nil, &errs)}, log: slog.New(slog.NewTextHandler(&log, nil)), stats: stats}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			late, stop := grace(ctx)
+			defer stop()
+			switch {
+			case c.interrupt == -1:
+				cancel(errInterrupted)
+			case c.interrupt >= 0:
+				time.AfterFunc(c.interrupt, func() { cancel(errInterrupted) })
+			}
+			node := &hung{}
+			end := g.end(ctx, late, node, c.err)
+			if code := exitCode(end); code != c.code || node.waited != c.waited {
+				t.Errorf("%s: exit code %d after %v, want %d after %v", c.name, code, node.waited, c.code, c.waited)
+			}
+			said := ""
+			if err := unreported(end); err != nil {
+				said = err.Error()
+			}
+			if said != c.said {
+				t.Errorf("%s: says %q, want %q", c.name, said, c.said)
+			}
+			if loud := c.interrupt == -2; loud != (errs.Len() > 0) || loud == strings.Contains(log.String(), "level=WARN") {
+				t.Errorf("%s: standard error %q, log %q", c.name, &errs, &log)
+			}
+		})
+	}
+}
+
+// After an interrupt a request has the grace to end. One that does not has an answer all the same: what came so far.
+func TestRequestThatDoesNotEndAfterAnInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		late, stop := grace(ctx)
+		defer stop()
+		time.AfterFunc(time.Hour, func() { cancel(errInterrupted) })
+		begun := time.Now()
+		a := &answer{stream: gateway.NewStream(func(*gateway.Stream) {}, nil, nil)}
+		g := &generation{}
+		if err := a.collect(late, g, func(string) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if a.finish != actors.FinishAbort || g.failed || time.Since(begun) != time.Hour+5*time.Second {
+			t.Errorf("finish %q, failed %v, after %v", a.finish, g.failed, time.Since(begun))
+		}
+	})
+}
