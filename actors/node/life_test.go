@@ -133,7 +133,7 @@ func TestStartFails(t *testing.T) {
 		want string
 	}{
 		{"error", func() error { return errors.New("loading weights: tensor \"x\" is missing") }, "rank 0 on node here: loading weights: tensor \"x\" is missing"},
-		{"panic", func() error { panic("bad header") }, "rank 0 on node here: panic while loading: bad header"},
+		{"panic", func() error { panic("bad header") }, "rank 0 on node here: while loading: panic on the device thread: bad header"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := fakeOptions(nil)

@@ -97,7 +97,7 @@ func (d *device) open() (o Opened, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.opts.Logger.Error("panic on the device thread", "rank", d.opts.Rank, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("rank %d on node %s: panic while loading: %v", d.opts.Rank, d.opts.Node, p)
+			err = fmt.Errorf("rank %d on node %s: while loading: %w", d.opts.Rank, d.opts.Node, panicError(p))
 		}
 	}()
 	if o, err = d.opts.Open(d.ctx); err != nil {

@@ -39,7 +39,7 @@ func (e *executor) execute(ctx context.Context, s *actors.Step) (done *actors.St
 	defer func() {
 		if p := recover(); p != nil {
 			e.opts.Logger.Error("panic on the device thread", "rank", e.opts.Rank, "step", s.Plan.Step, "panic", p, "stack", string(debug.Stack()))
-			done.Sampled, done.Err, done.Lost = nil, fmt.Errorf("panic on the device thread: %v", p), true
+			done.Sampled, done.Err, done.Lost = nil, panicError(p), true
 		}
 		if done.Lost {
 			e.lost = done.Err
@@ -53,6 +53,14 @@ func (e *executor) execute(ctx context.Context, s *actors.Step) (done *actors.St
 	}
 	done.Sampled, done.Err = e.sample(s.Batch, out)
 	return done
+}
+
+// panicError turns what the device thread panicked with into an error. A memory fault has an address.
+func panicError(p any) error {
+	if fault, ok := p.(interface{ Addr() uintptr }); ok {
+		return fmt.Errorf("memory fault at %#x on the device thread: was a weight file changed while it was mapped?", fault.Addr())
+	}
+	return fmt.Errorf("panic on the device thread: %v", p)
 }
 
 func (e *executor) forward(ctx context.Context, step uint64) (out nn.Output, err error) {

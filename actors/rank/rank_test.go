@@ -191,7 +191,7 @@ func TestRankFails(t *testing.T) {
 		want string
 	}{
 		{"error", func(context.Context) (Model, error) { return nil, errors.New("loading weights: short file") }, "rank 0 on node n: loading weights: short file"},
-		{"panic", func(context.Context) (Model, error) { panic("bad header") }, "rank 0 on node n: panic while loading: bad header"},
+		{"panic", func(context.Context) (Model, error) { panic("bad header") }, "rank 0 on node n: while loading: panic on the device thread: bad header"},
 	} {
 		t.Run("open: "+tt.name, func(t *testing.T) {
 			g := start(t, tt.open)

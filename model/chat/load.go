@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/ardanlabs/jinja"
+
+	"github.com/moerack/moerack/internal/readfile"
 )
 
 const (
@@ -42,7 +42,7 @@ func Load(dir string) (*Template, error) {
 		return nil, fmt.Errorf("chat: %s: %w", filepath.Join(dir, configFile), err)
 	}
 	path := filepath.Join(dir, templateFile)
-	data, err := readFile(path)
+	data, err := readfile.Regular(path, maxFileBytes)
 	if err == nil {
 		return compile(path, string(data), tokens)
 	}
@@ -75,7 +75,7 @@ type configJSON map[string]json.RawMessage
 
 // readConfig reads tokenizer_config.json; without the file it is empty.
 func readConfig(path string) (configJSON, error) {
-	data, err := readFile(path)
+	data, err := readfile.Regular(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -131,17 +131,4 @@ func (c configJSON) template() (string, error) {
 		names = append(names, item.Name)
 	}
 	return "", fmt.Errorf("chat_template: none of the templates (%s) is named default: %w", strings.Join(names, ", "), ErrNoTemplate)
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("%s: is larger than %d bytes", path, maxFileBytes)
-	}
-	return data, err
 }

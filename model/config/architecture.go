@@ -11,8 +11,8 @@ var byModelType = map[string]Architecture{
 	"kimi_k2":     DeepseekV3,
 }
 
-// Supported lists the architectures that Load accepts.
-func Supported() []Architecture { return []Architecture{DeepseekV2, DeepseekV3} }
+// architectures lists the architectures that Load accepts.
+func architectures() []Architecture { return []Architecture{DeepseekV2, DeepseekV3} }
 
 // architecture dispatches on architectures[0] by exact name, without it on
 // model_type. On a fault ok is false, and no other key means anything.
@@ -32,7 +32,7 @@ func (d *document) architecture() (a Architecture, modelType string, ok bool) {
 		}
 		if len(list) > 0 {
 			name, _ := list[0].(string)
-			for _, a := range Supported() {
+			for _, a := range architectures() {
 				if name == string(a) {
 					return a, modelType, true
 				}

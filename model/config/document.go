@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
+
+	"github.com/moerack/moerack/internal/readfile"
 )
 
 // maxFileSize bounds what is read as configuration; published files have a few KB.
@@ -25,7 +25,7 @@ type document struct {
 
 // readDocument reads a JSON object. Its error names the file and, for bad JSON, line and column.
 func readDocument(path string, r *report) (*document, error) {
-	data, err := readFile(path)
+	data, err := readfile.Regular(path, maxFileSize)
 	if err != nil {
 		return nil, fmt.Errorf("config: %s: cannot be read: %w", path, err)
 	}
@@ -39,25 +39,6 @@ func readDocument(path string, r *report) (*document, error) {
 		return nil, fmt.Errorf("config: %s: holds %s, want a JSON object with the model's keys", path, describeJSON(data))
 	}
 	return &document{path: path, values: values, report: r}, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
-	}
-	if info.Size() > maxFileSize {
-		return nil, fmt.Errorf("has %d bytes, a configuration has at most %d", info.Size(), maxFileSize)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFileSize))
 }
 
 func checkJSON(data []byte) error {

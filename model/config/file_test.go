@@ -52,7 +52,7 @@ func TestMissingFiles(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "config.json"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	mustRefuse(t, dir, filepath.Join(dir, "config.json"), "cannot be read", "not a regular file")
+	mustRefuse(t, dir, filepath.Join(dir, "config.json"), "cannot be read", "is a directory")
 }
 
 func TestUnreadableFile(t *testing.T) {

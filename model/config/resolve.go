@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/moerack/moerack/internal/readfile"
 )
 
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
@@ -33,7 +35,7 @@ func Resolve(nameOrPath string, env func(string) string) (string, error) {
 	model := filepath.Join(cache, "models--"+strings.ReplaceAll(nameOrPath, "/", "--"))
 	ref := filepath.Join(model, "refs", "main")
 	const remedy = "nothing is downloaded: fetch the model first (hf download %[1]s) or give its directory"
-	data, err := readFile(ref)
+	data, err := readfile.Regular(ref, maxFileSize)
 	if err != nil {
 		return "", fmt.Errorf("config: %[1]s: no such directory, and not in the Hugging Face cache: looked for %[2]s (%[3]s); "+remedy+": %[4]w", nameOrPath, ref, from, err)
 	}

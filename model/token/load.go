@@ -3,10 +3,11 @@ package token
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/moerack/moerack/internal/readfile"
 )
 
 const (
@@ -23,14 +24,14 @@ var ErrNoTokenizer = errors.New("no tokenizer.json; prompts must be token ids")
 // Load reads the tokenizer of a model directory. Without tokenizer.json the error wraps ErrNoTokenizer and, where the
 // directory has a vocabulary of another kind, says what to do. All faults of a file are told at once.
 func Load(dir string) (*Tokenizer, error) {
-	data, err := readFile(filepath.Join(dir, tokenizerFile))
+	data, err := readfile.Regular(filepath.Join(dir, tokenizerFile), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	config, err := readFile(filepath.Join(dir, configFile))
+	config, err := readfile.Regular(filepath.Join(dir, configFile), maxFileBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -56,20 +57,4 @@ func missing(dir string) error {
 		return fmt.Errorf("tokenizer: %s: has only the SentencePiece file tokenizer.model, which is not supported: %w", dir, ErrNoTokenizer)
 	}
 	return fmt.Errorf("tokenizer: %s: %w", dir, ErrNoTokenizer)
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("%s: is larger than %d bytes, no tokenizer is", path, maxFileBytes)
-	}
-	return data, nil
 }

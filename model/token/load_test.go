@@ -193,3 +193,24 @@ func TestBrokenFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestDanglingLink: a file that was meant to be there is no absent file: without its configuration prompts would lose their BOS
+// in silence.
+func TestDanglingLink(t *testing.T) {
+	for _, name := range []string{tokenizerFile, configFile} {
+		dir := t.TempDir()
+		data, err := os.ReadFile(filepath.Join("..", "..", "test", "models", "tokenizer", tokenizerFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, tokenizerFile), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, name)), os.Symlink("gone", filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(dir); err == nil || errors.Is(err, ErrNoTokenizer) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "symbolic link") {
+			t.Errorf("%s: %v, want an error that names the link", name, err)
+		}
+	}
+}

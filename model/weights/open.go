@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/moerack/moerack/internal/readfile"
 )
 
 const (
@@ -89,15 +90,7 @@ const maxIndex = 256 << 20
 
 // readIndex gives the index's map from tensor to file.
 func readIndex(path string) (map[string]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxIndex {
-		return nil, errors.Join(fmt.Errorf("is no regular file of at most %d bytes", maxIndex), err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxIndex))
+	data, err := readfile.Regular(path, maxIndex)
 	if err != nil {
 		return nil, err
 	}

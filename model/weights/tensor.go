@@ -2,6 +2,7 @@ package weights
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unsafe"
@@ -43,14 +44,14 @@ func (c *Checkpoint) Tensor(name string, want Want) (Tensor, error) {
 		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: the index says %s holds it, it is in %s (mixed versions?)", c.dir, name, file, t.shard.name)
 	}
 	if want.Shape != nil && !slices.Equal(t.shape, want.Shape) {
-		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: has shape %v, want %v (do config.json and the weights belong together?)", t.shard.name, name, t.shape, want.Shape)
+		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: has shape %v, want %v (do config.json and the weights belong together?)", c.path(t), name, t.shape, want.Shape)
 	}
 	accepted := want.DTypes
 	if len(accepted) == 0 {
 		accepted = weightTypes
 	}
 	if !t.dtype.in(accepted) {
-		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: has type %s, want %s", t.shard.name, name, t.dtype, typesText(accepted))
+		return Tensor{}, fmt.Errorf("weights: %s: tensor %q: has type %s, want %s", c.path(t), name, t.dtype, typesText(accepted))
 	}
 	t.asked.Store(true)
 	return Tensor{Name: name, DType: t.dtype, Shape: t.shape, Data: c.view(t)}, nil
@@ -88,3 +89,6 @@ func typesText(list []DType) string {
 	}
 	return strings.Join(words, " or ")
 }
+
+// path is the file that holds a tensor.
+func (c *Checkpoint) path(t *tensor) string { return filepath.Join(c.dir, t.shard.name) }
