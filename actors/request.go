@@ -11,7 +11,7 @@ type RequestID uint64
 type Request struct {
 	Text      string        // the prompt as text, used if IDs is nil
 	IDs       []int32       // the prompt as token ids, taken as they are
-	MaxTokens int           // most tokens to generate, ≥ 0
+	MaxTokens int           // most tokens to generate; 0 generates nothing
 	Sampling  sample.Params // temperature, top-p, top-k, seed, logprobs
 	Stop      []string      // texts that end the answer; the text before the first one is the answer
 	IgnoreEOS bool          // EOS tokens are tokens like others

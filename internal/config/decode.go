@@ -27,7 +27,7 @@ func decode(field reflect.Value, kind Kind, value any) error {
 	case Whole:
 		n, err := strconv.ParseInt(text, 10, strconv.IntSize)
 		if err != nil {
-			return wrong("must be a whole number")
+			return wrong(fmt.Sprintf("must be a whole number from %d to %d", math.MinInt, math.MaxInt))
 		}
 		field.SetInt(n)
 	case Unsigned:
@@ -37,11 +37,11 @@ func decode(field reflect.Value, kind Kind, value any) error {
 		}
 		field.SetUint(n)
 	case Number:
-		f, err := strconv.ParseFloat(text, 32)
+		f, err := Float32(text)
 		if err != nil {
-			return wrong("must be a number")
+			return wrong(err.Error())
 		}
-		field.SetFloat(f)
+		field.SetFloat(float64(f))
 	case Switch:
 		b, err := strconv.ParseBool(text)
 		if err != nil {

@@ -2,15 +2,12 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 )
 
@@ -36,6 +33,7 @@ type Sources struct {
 // Loaded is the result of a reading.
 type Loaded struct {
 	Settings
+	File     string   // the YAML file that was read, "" if none was
 	Warnings []string // what looks like a mistake and was left out
 	given    *koanf.Koanf
 	origin   map[string]string
@@ -44,28 +42,46 @@ type Loaded struct {
 // Given reports whether a file, a variable or a flag set the key.
 func (l *Loaded) Given(key string) bool { return l.given != nil && l.given.Exists(key) }
 
+// Warnings returns what Load would warn of, for a command that ends before it reads any settings.
+func Warnings(environ []string) []string {
+	l := &Loaded{}
+	l.variables(Sources{Environ: environ})
+	return l.Warnings
+}
+
 // layer is one source after it was read.
 type layer struct {
 	name   func(key string) string // how a key is written there
 	values *koanf.Koanf
 }
 
+// Fault returns a fault of a key that is found after the reading, named as the user wrote the key.
+func (l *Loaded) Fault(key, problem string) Fault {
+	return Fault{Key: key, Source: l.origin[key], Problem: problem}
+}
+
 // Load reads all sources and validates the result. The error is a Faults with everything that is wrong, or says why the
-// file could not be read.
+// file could not be read. The result is there in any case: with an error it has the warnings, what could be read, and defaults
+// for the rest.
 func Load(src Sources) (*Loaded, error) {
 	l := &Loaded{Settings: Defaults(), given: koanf.New(delimiter), origin: map[string]string{}}
 	variables, path := l.variables(src)
 	layers := []layer{}
 	if path != "" {
+		l.File = path
+		written, err := document(path)
+		if err != nil {
+			return l, err
+		}
 		values := koanf.New(delimiter)
-		if err := values.Load(file.Provider(path), yaml.Parser()); err != nil {
-			return nil, fileError(path, err)
+		if err := values.Load(confmap.Provider(written, ""), nil); err != nil {
+			return l, fmt.Errorf("config: %s: %w", path, err)
 		}
 		layers = append(layers, layer{func(key string) string { return path + ": " + key }, values})
 	}
 	flags := koanf.New(delimiter)
 	if err := flags.Load(confmap.Provider(src.Flags, ""), nil); err != nil {
-		return nil, fmt.Errorf("config: flags: %w", err)
+		return l, fmt.Errorf("config: flags: %w", err)
 	}
 	layers = append(layers,
 		layer{func(key string) string { return prefix + strings.ToUpper(key) }, variables},
@@ -86,9 +102,20 @@ func Load(src Sources) (*Loaded, error) {
 		faults = append(faults, fault)
 	}
 	if len(faults) > 0 {
-		return nil, faults
+		l.reset(faults)
+		return l, faults
 	}
 	return l, nil
+}
+
+// reset gives the faulty keys their defaults, so that what else is wrong can be looked for.
+func (l *Loaded) reset(faults Faults) {
+	fields, defaults := reflect.ValueOf(&l.Settings).Elem(), reflect.ValueOf(Defaults())
+	for i, key := range Keys() {
+		if slices.ContainsFunc(faults, func(f Fault) bool { return f.Key == key.Name }) {
+			fields.Field(i).Set(defaults.Field(i))
+		}
+	}
 }
 
 // variables reads the MOE_ variables: those that are settings, and the file's name. Others earn a warning: they may belong
@@ -154,12 +181,4 @@ func (l *Loaded) decode() Faults {
 
 func known(key string) bool {
 	return slices.ContainsFunc(Keys(), func(k Key) bool { return k.Name == key })
-}
-
-// fileError says what to do about a file that cannot be read.
-func fileError(path string, err error) error {
-	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
-		return fmt.Errorf("config: %s: is a directory, want a YAML file", path)
-	}
-	return fmt.Errorf("config: %s: want a YAML file of key: value lines: %w", path, err)
 }

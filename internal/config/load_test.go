@@ -189,7 +189,7 @@ func TestUnreadableFileIsNamed(t *testing.T) {
 	missing := filepath.Join(dir, "none.yaml")
 	broken := write(t, "top_k: [\n")
 	scalarOnly := write(t, "just text\n")
-	for path, want := range map[string]string{dir: "is a directory, want a YAML file", missing: "no such file", broken: "key: value lines", scalarOnly: "key: value lines"} {
+	for path, want := range map[string]string{dir: "is a directory, want a file", missing: "no such file", broken: "key: value lines", scalarOnly: "key: value lines", "/dev/zero": "is longer than 1024 KiB"} {
 		_, err := Load(Sources{File: path})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
@@ -242,4 +242,20 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("%q gave settings that are not valid: %+v", text, got.Settings)
 		}
 	})
+}
+
+// With faults the rest is there all the same, for those who look for more of them.
+func TestFaultsLeaveTheRest(t *testing.T) {
+	got, err := Load(Sources{Environ: []string{"MOE_OUTPUT=json"}, Flags: map[string]any{"model": "m", "max_num_seqs": "0", "top_k": "many", "top_p": "0.5"}})
+	if err == nil || got.Model != "m" || got.TopP != 0.5 || got.MaxNumSeqs != Defaults().MaxNumSeqs || got.TopK != 0 || len(got.Warnings) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if f := got.Fault("top_p", "0.5: odd"); f.Error() != "--top-p=0.5: odd" {
+		t.Errorf("%v", f)
+	}
+	missing := filepath.Join(t.TempDir(), "none.yaml")
+	got, err = Load(Sources{File: missing, Environ: []string{"MOE_OUTPUT=json"}})
+	if err == nil || got.MaxNumSeqs != Defaults().MaxNumSeqs || len(got.Warnings) != 1 || got.File != missing {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

@@ -41,6 +41,9 @@ type answer struct {
 func (g *generation) answer(ctx, late context.Context, n *node.Node) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if g.model.tokenizer == nil {
+		g.log.Warn("the model has no tokenizer: texts are empty, -o json has the token ids")
+	}
 	pending := g.handOver(ctx, n)
 	written, err := g.write(late, pending)
 	if err != nil {

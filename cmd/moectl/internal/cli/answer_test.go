@@ -65,7 +65,7 @@ func TestPromptsAreTokenizedOnce(t *testing.T) {
 		source:   source{list: []entry{{where: "prompt 0", prompt: prompt{text: "KING HENRY:"}}, {where: "prompt 1", prompt: prompt{ids: []int32{5}}}}},
 	}
 	limits := gateway.Limits{VocabSize: tok.VocabSize(), MaxModelLen: 100, Engines: 1, Tokenizer: tok}
-	if err := g.checkPrompts(limits); err != nil {
+	if err := g.checkPrompts(g.settings.Settings, limits); err != nil {
 		t.Fatal(err)
 	}
 	want := len(tok.EncodePrompt("KING HENRY:"))
@@ -73,11 +73,11 @@ func TestPromptsAreTokenizedOnce(t *testing.T) {
 		t.Errorf("the request has ids %v, want %d", got, want)
 	}
 	limits.Tokenizer = nil // without it a text could not be checked
-	if err := g.checkPrompts(limits); err != nil {
+	if err := g.checkPrompts(g.settings.Settings, limits); err != nil {
 		t.Errorf("second check: %v", err)
 	}
 	limits.MaxModelLen = 2
-	if err := g.checkPrompts(limits); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "prompt 0: prompt has ") {
+	if err := g.checkPrompts(g.settings.Settings, limits); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "prompt 0: prompt has ") {
 		t.Errorf("prompt 0 is not shorter than the model length: %v", err)
 	}
 }

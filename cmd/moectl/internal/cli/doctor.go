@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -60,19 +61,10 @@ template, tensors that nothing uses. One finding a line; exit code 1 if one is F
 }
 
 func (a *app) runDoctor(cmd *cobra.Command, output string) error {
-	if err := checkOutput(output); err != nil {
-		return err
-	}
-	settings, err := a.settings(cmd)
-	if err != nil {
-		return err
-	}
-	backend, err := a.backend(settings.Device)
-	if err != nil {
-		return err
-	}
-	if _, err := a.logger(settings); err != nil { // prints the warnings
-		return err
+	settings, _, err := a.settings(cmd)
+	backend, deviceErr := a.backend(settings.Device)
+	if err := errors.Join(err, checkOutput(output), deviceErr); err != nil {
+		return usageError{err}
 	}
 	r := &report{}
 	r.machine(a.Backends)
@@ -82,9 +74,6 @@ func (a *app) runDoctor(cmd *cobra.Command, output string) error {
 			return err
 		}
 		r.model(cmd.Context(), dir, backend)
-	}
-	if interrupted(cmd.Context()) {
-		return errInterrupted
 	}
 	if err := r.print(a.Stdout, output); err != nil {
 		return err

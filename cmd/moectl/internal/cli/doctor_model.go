@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
+	"github.com/moerack/moerack/actors/node"
 	"github.com/moerack/moerack/model/chat"
 	modelconfig "github.com/moerack/moerack/model/config"
 	"github.com/moerack/moerack/model/deepseek"
@@ -35,7 +37,7 @@ func (r *report) model(ctx context.Context, dir string, backend Backend) {
 	if cfg != nil {
 		r.layout(ctx, cfg, checkpoint, backend)
 	}
-	r.numbers(ctx, checkpoint)
+	r.numbers(func() (weights.Scan, error) { return checkpoint.ScanNonFinite(ctx) })
 	if err := checkpoint.Close(); err != nil {
 		r.addf(broken, "weights", "close: %v", err)
 	}
@@ -81,9 +83,11 @@ func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint
 		r.addf(broken, "tensors", "%v", err)
 		return
 	}
-	const blockSize = 16
+	blockSize := min(node.Defaults().BlockSize, cfg.MaxPositionEmbeddings)
 	reader := checkpoint.NewReader()
-	model, err := deepseek.Load(ctx, device, cfg, reader, nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize})
+	limits := nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize}
+	var model *deepseek.Model
+	err = mapped(func() (err error) { model, err = deepseek.Load(ctx, device, cfg, reader, limits); return err })
 	if err != nil {
 		r.addf(broken, "tensors", "%v", err)
 	} else {
@@ -101,9 +105,10 @@ func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint
 	}
 }
 
-// numbers looks for NaN and infinities in all tensors.
-func (r *report) numbers(ctx context.Context, checkpoint *weights.Checkpoint) {
-	scan, err := checkpoint.ScanNonFinite(ctx)
+// numbers reports NaN and infinities in all tensors, for which it runs look.
+func (r *report) numbers(look func() (weights.Scan, error)) {
+	var scan weights.Scan
+	err := mapped(func() (err error) { scan, err = look(); return err })
 	for _, t := range scan.NonFinite {
 		r.addf(broken, "numbers", "%s: tensor %q holds %d NaN and %d infinite values, the first at index %d", t.File, t.Name, t.NaN, t.Inf, t.First)
 	}
@@ -113,6 +118,25 @@ func (r *report) numbers(ctx context.Context, checkpoint *weights.Checkpoint) {
 	case len(scan.NonFinite) == 0:
 		r.addf(good, "numbers", "no NaN, no infinity in %d tensors, %s", scan.Tensors, size(scan.Bytes))
 	}
+}
+
+// mapped runs look, which reads mapped files on its own goroutine. Reading what is no longer there is an error then, and does not
+// end the process.
+func mapped(look func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface {
+			error
+			Addr() uintptr
+		}: // as package debug says of such faults
+			err = fmt.Errorf("memory fault: was a weight file changed while it was mapped? (%w)", r)
+		default:
+			panic(r)
+		}
+	}()
+	return look()
 }
 
 // someOf lists the first names.

@@ -13,6 +13,8 @@ type generateFlags struct {
 	prompts promptFlags
 	file    string
 	output  string
+
+	fileGiven bool // file was written, if only as an empty text
 }
 
 func (a *app) generate() *cobra.Command {
@@ -32,9 +34,13 @@ input a faulty line is named and answered by an object with finish_reason
 "error", and the others go on.
 
 As text, one answer is written while it is made; several are written whole, each
-under a line "--- N". As JSON, an object per answer is written as soon as all
-earlier ones are. Ctrl-C ends the running requests and prints what they have; a
-second one ends at once.`,
+under a line "--- N". Whether there are several is known of standard input once a
+second line or its end is there, so the first answer appears no sooner. As JSON,
+an object per answer is written as soon as all earlier ones are.
+
+Ctrl-C ends the running requests and prints what they have; a second one ends at
+once, and so does one before the model is loaded. A stats file keeps what it
+holds until the model is.`,
 		Example: `  moectl generate --model DIR --prompt "Once upon a time" --max-tokens 64
   moectl generate --model DIR --prompt-ids 0,466,700 --temperature 0 -o json
   moectl generate --model DIR --prompts-file prompts.jsonl -o json
@@ -63,36 +69,31 @@ second one ends at once.`,
 
 // runGenerate checks everything that can be checked, then loads the model and runs the prompts.
 func (a *app) runGenerate(cmd *cobra.Command, flags generateFlags, stdin bool) error {
-	settings, settingsErr := a.settings(cmd)
-	faults := []error{settingsErr, checkOutput(flags.output)}
-	if settingsErr == nil {
-		faults = append(faults, a.checkModelAndDevice(settings))
+	settings, log, err := a.settings(cmd)
+	faults := []error{err, checkOutput(flags.output)}
+	if settings.Model == "" {
+		faults = append(faults, usagef("no model: give --model DIR or --model org/name"))
 	}
+	backend, err := a.backend(settings.Device)
+	faults = append(faults, err)
+	flags.fileGiven = cmd.Flags().Changed("prompts-file")
 	prompts, err := a.source(flags, stdin)
 	faults = append(faults, err)
 	for _, e := range prompts.list {
 		faults = append(faults, e.err)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return usageError{err}
-	}
-	log, err := a.logger(settings)
-	if err != nil {
-		return err
+	written := errors.Join(faults...)
+	if written != nil && settings.Model == "" {
+		return usageError{written}
 	}
 
 	model, err := a.openModel(settings.Model, log)
-	if err != nil {
+	switch {
+	case err != nil && written != nil: // what the user wrote comes first
+		return usageError{written}
+	case err != nil:
 		return err
 	}
-	run := &generation{app: a, log: log, settings: settings, model: model, source: prompts, output: flags.output}
-	return run.do(cmd.Context())
-}
-
-func (a *app) checkModelAndDevice(s *config.Loaded) error {
-	_, err := a.backend(s.Device)
-	if s.Model == "" {
-		err = errors.Join(usagef("no model: give --model DIR or --model org/name"), err)
-	}
-	return err
+	run := &generation{app: a, log: log, settings: settings, backend: backend, model: model, source: prompts, promptsFile: flags.file, output: flags.output}
+	return run.do(cmd.Context(), written)
 }

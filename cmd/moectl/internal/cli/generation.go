@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -20,39 +21,45 @@ import (
 // of the process.
 const closeTimeout = 30 * time.Second
 
+// engines is how many a node has.
+const engines = 1
+
 // generation is one run of the generate command after its words were understood.
 type generation struct {
 	*app
 	log      *slog.Logger
 	settings *config.Loaded
+	backend  Backend // that computes
 	model    *modelFiles
 	source   source
 	output   string
+
+	promptsFile string // that source comes from, "" if it does not
 
 	stats   statsFile
 	failed  bool // a request ended with an error
 	refused bool // a line of standard input was refused
 }
 
-// do checks the prompts against the model, runs them, and writes the stats file whatever happened in between.
-func (g *generation) do(ctx context.Context) (err error) {
+// do checks the prompts against the model, runs them, and once the node has started writes the stats file whatever happened
+// then. What was found wrong before is returned with what the checks find, and nothing is run.
+func (g *generation) do(ctx context.Context, before error) (err error) {
+	faults := []error{before}
 	if g.settings.GenerationConfig == config.Auto {
-		if err := takeGeneration(g.settings, g.model.config.Generation); err != nil {
-			return err
-		}
+		faults = append(faults, takeGeneration(g.settings, g.model.config.Generation))
 	}
-	options, opened, err := g.options()
-	if err != nil {
-		return err
-	}
+	options, opened := g.options()
 	limits := g.limitsBefore(options)
-	if err := g.checkPrompts(limits); err != nil {
-		return err
+	defaults, err := g.checkDefaults(limits)
+	faults = append(faults, options.Validate(), err, g.checkPrompts(defaults, limits), g.checkStats())
+	if err := errors.Join(faults...); err != nil {
+		return usageError{err}
 	}
 	if g.stats, err = openStats(g.settings.StatsFile); err != nil {
 		return err
 	}
 
+	g.watch.orderly.Store(true)
 	late, stop := grace(ctx)
 	defer stop()
 	n, err := node.Start(ctx, options)
@@ -60,13 +67,13 @@ func (g *generation) do(ctx context.Context) (err error) {
 		if interrupted(ctx) {
 			err = errInterrupted
 		}
-		return errors.Join(err, g.stats.write(actors.Stats{}))
+		return errors.Join(err, g.stats.drop())
 	}
 	defer func() { err = g.end(ctx, late, n, err) }()
 	g.logKernels(opened(), n.Stats().Ranks)
 	if length := n.Limits().MaxModelLen; length != limits.MaxModelLen { // memory has cut it; nothing else can have changed
 		limits.MaxModelLen = length
-		if err := g.checkPrompts(limits); err != nil {
+		if err := g.checkPrompts(defaults, limits); err != nil {
 			return err
 		}
 	}
@@ -102,17 +109,13 @@ func (g *generation) end(ctx, late context.Context, n closer, err error) error {
 	return err
 }
 
-// options returns the node's options, and where to look for the description of the device that it opened.
-func (g *generation) options() (node.Options, func() hal.Description, error) {
-	backend, err := g.backend(g.settings.Device)
-	if err != nil {
-		return node.Options{}, nil, err
-	}
+// options returns the node's options, not validated, and where to look for the description of the device that it opened.
+func (g *generation) options() (node.Options, func() hal.Description) {
 	var mu sync.Mutex // guards description: Open is called on the rank's thread
 	var description hal.Description
 	o := node.Defaults()
 	o.Open = func(index int) (hal.Device, error) {
-		device, err := backend.Open(index)
+		device, err := g.backend.Open(index)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -125,33 +128,59 @@ func (g *generation) options() (node.Options, func() hal.Description, error) {
 	o.MaxModelLen, o.KVBlocks = g.settings.MaxModelLen, g.settings.NumGPUBlocksOverride
 	o.MaxNumBatchedTokens, o.MaxNumSeqs, o.BlockSize = g.settings.MaxNumBatchedTokens, g.settings.MaxNumSeqs, g.settings.BlockSize
 	o.StartTimeout, o.Logger = g.settings.StartTimeout, g.log
-	if err := o.Validate(); err != nil {
-		return o, nil, usageError{err}
-	}
 	return o, func() hal.Description {
 		mu.Lock()
 		defer mu.Unlock()
 		return description
-	}, nil
+	}
 }
 
 // limitsBefore are the limits that are known before the model is loaded: those that node.Limits gives of the same options, if
-// memory does not cut the model length. Engines is that of a node, which has one.
+// memory does not cut the model length; of options that a node refuses, what it would take in their place. Length and vocabulary apart they hold for all models.
 func (g *generation) limitsBefore(o node.Options) gateway.Limits {
-	length := o.MaxModelLen
-	if length == 0 {
-		length = o.Config.MaxPositionEmbeddings
+	length := o.Config.MaxPositionEmbeddings
+	if o.MaxModelLen > 0 {
+		length = min(length, o.MaxModelLen)
 	}
-	return gateway.Limits{VocabSize: o.Config.VocabSize, MaxModelLen: length, Engines: 1, Tokenizer: o.Tokenizer, TokenizerErr: o.TokenizerErr}
+	if o.KVBlocks > 0 && o.KVBlocks <= (length-1)/o.BlockSize {
+		length = o.KVBlocks * o.BlockSize
+	}
+	return gateway.Limits{VocabSize: o.Config.VocabSize, MaxModelLen: length, Engines: engines, Tokenizer: o.Tokenizer, TokenizerErr: o.TokenizerErr}
 }
 
-// checkPrompts returns the faults of all prompts of a list. It keeps the ids of those without, so that no text is tokenized
-// twice, neither by a second check nor when it is submitted.
-func (g *generation) checkPrompts(limits gateway.Limits) error {
+// checkDefaults returns the faults of what prompts take from the settings, and the settings without them, so that no prompt
+// repeats them.
+func (g *generation) checkDefaults(limits gateway.Limits) (config.Settings, error) {
+	s := g.settings.Settings
+	var faults []error
+	for _, f := range samplingFaults(s, limits.VocabSize) {
+		if f = g.settings.Fault(f.Key, f.Problem); f.Source == "" { // defaults are right, so the model says it
+			f.Source = "generation_config.json: " + f.Key
+		}
+		faults = append(faults, f)
+	}
+	usual := config.Defaults()
+	if len(faults) > 0 {
+		s.Temperature, s.TopP, s.TopK, s.Logprobs = usual.Temperature, usual.TopP, usual.TopK, usual.Logprobs
+	}
+	limits.MaxModelLen = math.MaxInt
+	if _, err := gateway.Check((prompt{ids: []int32{0}}).request(0, s), limits); err != nil {
+		faults = append(faults, err)
+		s.Stop = usual.Stop
+	}
+	return s, errors.Join(faults...)
+}
+
+// checkPrompts returns the faults of all prompts of a list, with s for what they do not say. It keeps the ids of those without,
+// so that no text is tokenized twice, neither by a second check nor when it is submitted.
+func (g *generation) checkPrompts(s config.Settings, limits gateway.Limits) error {
 	var faults []error
 	for i := range g.source.list {
 		e := &g.source.list[i]
-		ids, err := gateway.Check(e.request(i, g.settings.Settings), limits)
+		if e.err != nil {
+			continue // named already
+		}
+		ids, err := gateway.Check(e.request(i, s), limits)
 		if err != nil {
 			faults = append(faults, e.fault(err))
 			continue

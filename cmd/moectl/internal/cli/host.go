@@ -16,7 +16,7 @@ type Host struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Environ  []string         // NAME=value
-	Signals  <-chan os.Signal // the first one interrupts, the second calls Exit; nil: none comes
+	Signals  <-chan os.Signal // the first one interrupts, or calls Exit if nothing is to be ended in order; the second calls Exit; nil: none comes
 	Exit     func(code int)   // ends the process at once
 	Backends []Backend        // of this binary, at least one
 }
@@ -47,6 +47,21 @@ func (h Host) backend(name string) (Backend, error) {
 		names[i] = b.Name
 	}
 	return Backend{}, usagef("--device %q: this binary has %s", name, strings.Join(names, ", "))
+}
+
+// keptError keeps the first error of a writer for those who do not ask.
+type keptError struct {
+	to  io.Writer
+	err error
+}
+
+// Write passes p on.
+func (w *keptError) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // lockedWriter lets the log and the messages of a command share standard error: lines are never mixed.

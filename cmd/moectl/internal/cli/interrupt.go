@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,30 +12,47 @@ import (
 // left to the end of the process.
 const graceTime = 5 * time.Second
 
+// sameSignal is how soon a second signal is still the first one: who ends a process and then its group, as timeout(1) does,
+// sends two at once.
+const sameSignal = 300 * time.Millisecond
+
 // errGraceOver is the cause of a context of grace that has ended.
 var errGraceOver = fmt.Errorf("%v after the interrupt are over", graceTime)
 
-// interruptible returns a context that the first signal cancels with the cause errInterrupted. A second signal ends the
-// process at once. stop ends the watch and must be called.
-func (h Host) interruptible() (ctx context.Context, stop func()) {
+// watch is what becomes of signals. Until the command has something to end in order, the first one ends the process.
+type watch struct{ orderly atomic.Bool }
+
+// interruptible returns a context that the first signal cancels with the cause errInterrupted, if the command is orderly by
+// then. A signal before that, or a second one, ends the process at once. stop ends the watch and must be called.
+func (h Host) interruptible() (ctx context.Context, w *watch, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	w = &watch{}
 	done := make(chan struct{})
 	// Ends with stop.
 	go func() {
-		for first := true; ; first = false {
+		var first time.Time
+		for {
 			select {
 			case <-done:
 				return
 			case <-h.Signals:
 			}
-			if !first {
+			now := time.Now()
+			switch {
+			case !w.orderly.Load():
+				fmt.Fprintf(h.Stderr, "moectl: %v\n", errInterrupted)
+				h.Exit(exitInterrupted)
+				return
+			case first.IsZero():
+				first = now
+				cancel(errInterrupted)
+			case now.Sub(first) >= sameSignal:
 				h.Exit(exitInterrupted)
 				return
 			}
-			cancel(errInterrupted)
 		}
 	}()
-	return ctx, func() { close(done); cancel(nil) }
+	return ctx, w, func() { close(done); cancel(nil) }
 }
 
 // interrupted reports whether a signal ended ctx.

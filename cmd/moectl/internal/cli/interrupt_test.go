@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +29,39 @@ func (h *hung) Close(ctx context.Context) error {
 }
 
 func (h *hung) Stats() actors.Stats { return actors.Stats{Seconds: 1} }
+
+// A second signal ends the process at once, unless it comes so soon that it is the first one sent twice.
+func TestSecondInterrupt(t *testing.T) {
+	for _, c := range []struct {
+		later []time.Duration // after the first signal
+		ends  int             // which of them ends the process, −1: none
+	}{
+		{[]time.Duration{300 * time.Millisecond}, 0},
+		{[]time.Duration{0, time.Microsecond, 299 * time.Millisecond}, -1},
+		{[]time.Duration{0, time.Second}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			signals, ended := make(chan os.Signal), -1
+			ctx, watch, stop := Host{Signals: signals, Stderr: io.Discard, Exit: func(code int) { ended = code }}.interruptible()
+			defer stop()
+			watch.orderly.Store(true)
+			begun := time.Now()
+			signals <- os.Interrupt
+			<-ctx.Done()
+			if !interrupted(ctx) {
+				t.Error("the first signal is not the cause")
+			}
+			for i, d := range c.later {
+				<-time.After(time.Until(begun.Add(d)))
+				signals <- syscall.SIGTERM
+				synctest.Wait()
+				if got := ended == exitInterrupted; got != (i == c.ends) {
+					t.Errorf("%v: after signal %d ended is %v", c.later, i, got)
+				}
+			}
+		})
+	}
+}
 
 // An interrupt decides the exit code, however the node and the counters end, and a step that hangs is not waited for long.
 func TestEndOfARun(t *testing.T) {

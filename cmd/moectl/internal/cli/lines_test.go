@@ -14,7 +14,7 @@ func where(n int) string { return fmt.Sprintf("line %d", n) }
 
 func TestLineReaderBoundsLines(t *testing.T) {
 	// The buffer is smaller than the limit, as it is in use.
-	r := lineReader{bufio.NewReaderSize(strings.NewReader("12345678901234567890\n"+strings.Repeat("x", 100)+"\r\nshort\r\n"+strings.Repeat("y", 41)), 16), 40}
+	r := lineReader{bufio.NewReaderSize(strings.NewReader("12345678901234567890\n"+strings.Repeat("x", 100)+"\r\nshort\r\n"+strings.Repeat("y", 41)), 16), 40, 100}
 	for i, want := range []struct {
 		line string
 		err  error
@@ -82,6 +82,25 @@ func TestReadLinesEndsWithAReadError(t *testing.T) {
 	}
 	if n != 2 || last.err == nil || last.err.Error() != "line 2: cannot be read: disk on fire" {
 		t.Errorf("%d entries, the last: %v", n, last.err)
+	}
+}
+
+// What has no line ends is not read for ever.
+func TestEndlessLine(t *testing.T) {
+	for n, want := range map[int]error{30: errLongLine, 200: errEndless} {
+		r := lineReader{bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)), 16), 20, 100}
+		if _, err := r.next(); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", n, err, want)
+		}
+	}
+}
+
+func TestCutReader(t *testing.T) {
+	for n, fits := range map[int]bool{99: true, 100: true, 101: false} {
+		data, err := io.ReadAll(&cutReader{strings.NewReader(strings.Repeat("x", n)), 100})
+		if len(data) != min(n, 100) || (err == nil) != fits {
+			t.Errorf("%d bytes: %d, %v", n, len(data), err)
+		}
 	}
 }
 

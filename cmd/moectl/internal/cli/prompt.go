@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/moerack/moerack/actors"
@@ -67,16 +68,26 @@ func takeGeneration(s *config.Loaded, g modelconfig.Generation) error {
 	if g.RepetitionPenalty != nil && *g.RepetitionPenalty != 1 {
 		return refuse("repetition_penalty", *g.RepetitionPenalty)
 	}
-	if g.Temperature != nil && !s.Given("temperature") {
-		s.Temperature = float32(*g.Temperature)
-	}
-	if g.TopP != nil && !s.Given("top_p") {
-		s.TopP = float32(*g.TopP)
+	var faults []error
+	for _, number := range []struct {
+		key  string
+		from *float64
+		to   *float32
+	}{{"temperature", g.Temperature, &s.Temperature}, {"top_p", g.TopP, &s.TopP}} {
+		if number.from == nil || s.Given(number.key) {
+			continue
+		}
+		value, err := config.Float32(strconv.FormatFloat(*number.from, 'g', -1, 64))
+		if err != nil {
+			faults = append(faults, usagef("generation_config.json: %s=%v: %w", number.key, *number.from, err))
+			continue
+		}
+		*number.to = value
 	}
 	if g.TopK != nil && !s.Given("top_k") {
 		s.TopK = *g.TopK
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // entry is one prompt, or what is wrong with it.

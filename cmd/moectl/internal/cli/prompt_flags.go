@@ -38,7 +38,7 @@ func (f promptFlag) Type() string { return "text" }
 
 // add makes the flags of a command.
 func (f *promptFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var(promptFlag{f, "prompt", func(text string) (prompt, error) { return prompt{text: text}, nil }},
+	cmd.Flags().Var(promptFlag{f, "prompt", func(text string) (prompt, error) { return prompt{text: text}, checkUTF8(text) }},
 		"prompt", "`TEXT` to continue; may be repeated, one answer each")
 	cmd.Flags().Var(promptFlag{f, "prompt-ids", func(text string) (prompt, error) {
 		ids, err := parseIDs(text)

@@ -7,30 +7,33 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/moerack/moerack/actors/gateway"
 	"github.com/moerack/moerack/internal/config"
+	"github.com/moerack/moerack/model/sample"
 )
 
 // lineKeys are the keys of a prompt line and how each is read.
 var lineKeys = map[string]func(p *prompt, value any) error{
 	"prompt":             readPrompt,
-	"max_tokens":         func(p *prompt, v any) (err error) { p.maxTokens, err = wholeNumber(v, 0); return err },
+	"max_tokens":         func(p *prompt, v any) (err error) { p.maxTokens, err = wholeNumber(v); return err },
 	"temperature":        func(p *prompt, v any) (err error) { p.temperature, err = number(v); return err },
 	"top_p":              func(p *prompt, v any) (err error) { p.topP, err = number(v); return err },
-	"top_k":              func(p *prompt, v any) (err error) { p.topK, err = wholeNumber(v, -1); return err },
+	"top_k":              func(p *prompt, v any) (err error) { p.topK, err = wholeNumber(v); return err },
 	"seed":               func(p *prompt, v any) (err error) { p.seed, err = unsigned(v); return err },
 	"stop":               readStop,
 	"ignore_eos":         readIgnoreEOS,
-	"logprobs":           func(p *prompt, v any) (err error) { p.logprobs, err = wholeNumber(v, 0); return err },
-	"data_parallel_rank": func(p *prompt, v any) (err error) { p.engine, err = wholeNumber(v, 0); return err },
+	"logprobs":           func(p *prompt, v any) (err error) { p.logprobs, err = logprobsNumber(v); return err },
+	"data_parallel_rank": func(p *prompt, v any) (err error) { p.engine, err = wholeNumber(v); return err },
 }
 
 // parseLine reads one JSON object. The error names all that is wrong with it.
 func parseLine(line []byte) (prompt, error) {
+	if err := checkUTF8(string(line)); err != nil { // the decoder would put U+FFFD in its place
+		return prompt{}, err
+	}
 	var p prompt
 	var faults []error
 	seen := map[string]bool{}
@@ -41,12 +44,15 @@ func parseLine(line []byte) (prompt, error) {
 			faults = append(faults, fmt.Errorf("unknown key %q%s", key, meant(key)))
 		case seen[key]:
 			faults = append(faults, fmt.Errorf("%s: is there twice", key))
+		case value == nil && key == "logprobs": // null is how an answer says that there are none
+			p.logprobs = new(int)
+			*p.logprobs = sample.NoLogprobs
 		case value != nil: // null says nothing
 			if err := read(&p, value); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", key, err))
 			}
 		}
-		seen[key] = seen[key] || value != nil
+		seen[key] = seen[key] || value != nil || key == "logprobs"
 	})
 	switch {
 	case err != nil:
@@ -54,7 +60,18 @@ func parseLine(line []byte) (prompt, error) {
 	case !seen["prompt"]:
 		faults = append(faults, errors.New(`no "prompt": give a text or a list of token ids`))
 	}
+	faults = append(faults, p.faults()...)
 	return p, joinFaults(faults)
+}
+
+// faults returns what is wrong with the numbers of a line whatever the model is.
+func (p prompt) faults() []error {
+	p.ids, p.stop = []int32{0}, nil // any that are right
+	_, err := gateway.Check(p.request(0, config.Defaults()), gateway.Limits{VocabSize: math.MaxInt, MaxModelLen: math.MaxInt, Engines: engines})
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return nil
 }
 
 // joinFaults puts faults on one line.
@@ -146,6 +163,9 @@ func readPrompt(p *prompt, value any) error {
 func readStop(p *prompt, value any) error {
 	switch v := value.(type) {
 	case string:
+		if v == "" {
+			return errors.New(`"": must not be empty`)
+		}
 		p.stop = []string{v}
 		return nil
 	case []any:
@@ -154,6 +174,9 @@ func readStop(p *prompt, value any) error {
 			text, ok := item.(string)
 			if !ok {
 				return fmt.Errorf("item %d: %s: must be a text", i, shown(item))
+			}
+			if text == "" {
+				return fmt.Errorf("item %d: must not be empty", i)
 			}
 			p.stop[i] = text
 		}
@@ -170,61 +193,6 @@ func readIgnoreEOS(p *prompt, value any) error {
 	}
 	p.ignoreEOS = &b
 	return nil
-}
-
-// longestNumber bounds the digits of a whole number, so that building it costs nothing.
-const longestNumber = 64
-
-// whole reads a whole number however it is written: 40, 40.0 and 4e1 are the same. Numbers that no setting can hold are
-// refused before they are built.
-func whole(value any) (*big.Int, bool) {
-	n, ok := value.(json.Number)
-	if !ok || len(n) > longestNumber {
-		return nil, false
-	}
-	switch f, err := n.Float64(); {
-	case err != nil || math.Abs(f) >= 1<<65:
-		return nil, false
-	case math.Abs(f) < 1: // 0, or a fraction, or too small for a float64
-		mantissa, _, _ := strings.Cut(strings.ToLower(string(n)), "e")
-		return new(big.Int), !strings.ContainsAny(mantissa, "123456789")
-	}
-	r, ok := new(big.Rat).SetString(string(n))
-	if !ok || !r.IsInt() {
-		return nil, false
-	}
-	return r.Num(), true
-}
-
-func wholeNumber(value any, least int64) (*int, error) {
-	n, ok := whole(value)
-	if !ok || !n.IsInt64() || n.Int64() < least || n.Int64() > math.MaxInt32 {
-		return nil, fmt.Errorf("%s: must be a whole number, %d or more", shown(value), least)
-	}
-	i := int(n.Int64())
-	return &i, nil
-}
-
-func unsigned(value any) (*uint64, error) {
-	n, ok := whole(value)
-	if !ok || !n.IsUint64() {
-		return nil, fmt.Errorf("%s: must be a whole number from 0 to %d", shown(value), uint64(math.MaxUint64))
-	}
-	u := n.Uint64()
-	return &u, nil
-}
-
-func number(value any) (*float32, error) {
-	n, ok := value.(json.Number)
-	if !ok {
-		return nil, fmt.Errorf("%s: must be a number", shown(value))
-	}
-	f, err := strconv.ParseFloat(string(n), 32)
-	if err != nil {
-		return nil, fmt.Errorf("%s: is too large", shown(value))
-	}
-	f32 := float32(f)
-	return &f32, nil
 }
 
 // shown returns a value as JSON for a message, its beginning if it is long.

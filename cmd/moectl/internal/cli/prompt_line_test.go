@@ -2,8 +2,10 @@ package cli
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/moerack/moerack/actors"
 	"github.com/moerack/moerack/internal/config"
@@ -15,16 +17,20 @@ func ptr[T any](v T) *T { return &v }
 
 func TestParseLine(t *testing.T) {
 	for line, want := range map[string]prompt{
-		`{"prompt": "a"}`:               {text: "a"},
-		`{"prompt": ""}`:                {text: ""},
-		`{"prompt": []}`:                {ids: []int32{}},
-		`{"prompt": [0, 5.0, 1e1]}`:     {ids: []int32{0, 5, 10}},
-		`{"prompt": "a", "stop": "x"}`:  {text: "a", stop: []string{"x"}},
-		`{"prompt": "a", "stop": []}`:   {text: "a", stop: []string{}},
-		`{"prompt": "a", "stop": null}`: {text: "a"},
-		`{"prompt": "a", "top_k": -1}`:  {text: "a", topK: ptr(-1)},
-		`{"seed": 18446744073709551615, "prompt": "a", "max_tokens": 4e1, "temperature": 0.5, "top_p": 0.25, "ignore_eos": true, "logprobs": 0, "data_parallel_rank": 3}`: {
-			text: "a", seed: ptr(uint64(1<<64 - 1)), maxTokens: ptr(40), temperature: ptr(float32(0.5)), topP: ptr(float32(0.25)), ignoreEOS: ptr(true), logprobs: ptr(0), engine: ptr(3),
+		`{"prompt": "a"}`:                                    {text: "a"},
+		`{"prompt": ""}`:                                     {text: ""},
+		`{"prompt": []}`:                                     {ids: []int32{}},
+		`{"prompt": [0, 5.0, 1e1]}`:                          {ids: []int32{0, 5, 10}},
+		`{"prompt": "a", "stop": "x"}`:                       {text: "a", stop: []string{"x"}},
+		`{"prompt": "a", "stop": []}`:                        {text: "a", stop: []string{}},
+		`{"prompt": "a", "stop": null}`:                      {text: "a"},
+		`{"prompt": "a", "top_k": -1}`:                       {text: "a", topK: ptr(-1)},
+		`{"prompt": "a", "top_k": 4611686018427387904}`:      {text: "a", topK: ptr(1 << 62)},
+		`{"prompt": "a", "max_tokens": 4611686018427387904}`: {text: "a", maxTokens: ptr(1 << 62)},
+		`{"prompt": "a", "logprobs": -1}`:                    {text: "a", logprobs: ptr(-1)},
+		`{"prompt": "a", "logprobs": null}`:                  {text: "a", logprobs: ptr(-1)},
+		`{"seed": 18446744073709551615, "prompt": "a", "max_tokens": 4e1, "temperature": 0.5, "top_p": 0.25, "ignore_eos": true, "logprobs": 0, "data_parallel_rank": 0}`: {
+			text: "a", seed: ptr(uint64(1<<64 - 1)), maxTokens: ptr(40), temperature: ptr(float32(0.5)), topP: ptr(float32(0.25)), ignoreEOS: ptr(true), logprobs: ptr(0), engine: ptr(0),
 		},
 	} {
 		got, err := parseLine([]byte(line))
@@ -50,15 +56,23 @@ func TestParseLineNamesAllFaults(t *testing.T) {
 		`{"prompt": "a", "prompt": "b"}`:   `prompt: is there twice`,
 		`{"prompt": "a", "Max-Tokens": 1}`: `unknown key "Max-Tokens"; did you mean max_tokens?`,
 		`{"prompt": "a", "n": 2}`:          `unknown key "n"; legal are data_parallel_rank, ignore_eos`,
-		`{"prompt": "a", "max_tokens": -1, "seed": -1, "temperature": "x", "ignore_eos": 1, "stop": [1]}`: `max_tokens: -1: must be a whole number, 0 or more; ` +
-			`seed: -1: must be a whole number from 0 to 18446744073709551615; temperature: "x": must be a number; ignore_eos: 1: must be true or false; stop: item 0: 1: must be a text`,
-		`{"prompt": "a", "max_tokens": 1e400}`:       `max_tokens: 1e400: must be a whole number`,
-		`{"prompt": "a", "max_tokens": 1e-99999999}`: `max_tokens: 1e-99999999: must be a whole number`,
-		`{"prompt": "a", "max_tokens": 99999999999}`: `max_tokens: 99999999999: must be a whole number`,
-		`{"prompt": "a", "temperature": 1e39}`:       `temperature: 1e39: is too large`,
-		`{"prompt": "a", "logprobs": true}`:          `logprobs: true: must be a whole number`,
-		`{"prompt": "a", "stop": 5}`:                 `stop: 5: must be a text or a list of texts`,
-		`{"prompt": "a", "data_parallel_rank": -1}`:  `data_parallel_rank: -1: must be a whole number, 0 or more`,
+		`{"prompt": "a", "max_tokens": -1, "top_p": 2, "seed": -1, "temperature": "x", "ignore_eos": 1, "stop": [1]}`: `seed: -1: must be a whole number from 0 to 18446744073709551615; temperature: "x": must be a number; ignore_eos: 1: must be true or false; stop: item 0: 1: must be a text; max_tokens=-1: must be ≥ 0; top_p=2: must be above 0`,
+		`{"prompt": "a", "max_tokens": 1e400}`:             `max_tokens: 1e400: must be a whole number`,
+		`{"prompt": "a", "max_tokens": 1e-99999999}`:       `max_tokens: 1e-99999999: must be a whole number`,
+		`{"prompt": "a", "max_tokens": 1e19}`:              `max_tokens: 1e19: must be a whole number from -9223372036854775808 to 9223372036854775807`,
+		`{"prompt": "a", "temperature": 1e39}`:             `temperature: 1e39: is too large: must be at most 3.4028235e+38`,
+		`{"prompt": "a", "temperature": 1e-46}`:            `temperature: 1e-46: is too close to 0: must be 0, or at least 1e-45`,
+		`{"prompt": "a", "temperature": -1}`:               `temperature=-1: must be a finite number ≥ 0`,
+		`{"prompt": "a", "logprobs": -2}`:                  `logprobs: -2: must be 0 or more, at most the vocabulary, or -1 for none`,
+		`{"prompt": "a", "logprobs": null, "logprobs": 1}`: `logprobs: is there twice`,
+		`{"prompt": "a", "top_k": -2}`:                     `top_k=-2: must be ≥ 1, or 0 or -1`,
+		`{"prompt": "a", "stop": ["x", ""]}`:               `stop: item 1: must not be empty`,
+		`{"prompt": "a", "stop": ""}`:                      `stop: "": must not be empty`,
+		"{\"prompt\": \"a\xff\"}":                          `is not UTF-8: byte 13 is 0xff`,
+		"{\"prompt\": \"\ufffd\xc3\"}":                     `is not UTF-8: byte 15 is 0xc3`,
+		`{"prompt": "a", "logprobs": true}`:                `logprobs: true: must be a whole number`,
+		`{"prompt": "a", "stop": 5}`:                       `stop: 5: must be a text or a list of texts`,
+		`{"prompt": "a", "data_parallel_rank": -1}`:        `data_parallel_rank=-1: must be 0 … 0`,
 	} {
 		if _, err := parseLine([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", line, err, want)
@@ -76,10 +90,13 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, n := range []*int{p.maxTokens, p.logprobs, p.engine} {
+		for _, n := range []*int{p.maxTokens, p.engine} {
 			if n != nil && *n < 0 {
 				t.Errorf("%q: took a negative number: %+v", line, p)
 			}
+		}
+		if p.logprobs != nil && *p.logprobs < -1 || p.topK != nil && *p.topK < -1 || slices.Contains(p.stop, "") || !utf8.Valid(line) {
+			t.Errorf("%q: took %+v", line, p)
 		}
 		for _, id := range p.ids {
 			if id < 0 {
@@ -116,7 +133,7 @@ func TestGenerationConfigCountsLessThanTheUser(t *testing.T) {
 	if err := takeGeneration(s, model); err != nil || s.Temperature != 0.6 || s.TopP != 1 || s.TopK != 40 {
 		t.Errorf("%v, %+v", err, s.Settings)
 	}
-	for key, g := range map[string]modelconfig.Generation{"min_p to 0.1": {MinP: ptr(0.1)}, "repetition_penalty to 1.1": {RepetitionPenalty: ptr(1.1)}} {
+	for key, g := range map[string]modelconfig.Generation{"temperature=1e-46: is too close to 0": {Temperature: ptr(1e-46)}, "top_p=1e+39: is too large": {TopP: ptr(1e39)}, "min_p to 0.1": {MinP: ptr(0.1)}, "repetition_penalty to 1.1": {RepetitionPenalty: ptr(1.1)}} {
 		err := takeGeneration(load(nil), g)
 		if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", key, err)

@@ -19,31 +19,43 @@ type app struct {
 	Host
 	command string // the command that runs, as in "moectl generate"
 	started bool   // its flags and arguments were understood
+	watch   *watch // of signals
 	color   bool   // standard error takes colours
 }
 
 // Run runs the command that h.Args names, prints what went wrong to h.Stderr and returns the exit code. It blocks until the
 // command has ended.
 func Run(h Host) int {
-	ctx, stop := h.interruptible()
+	color := logging.Color(h.Stderr, h.getenv)
+	h.Stderr = &lockedWriter{to: h.Stderr}
+	out := &keptError{to: h.Stdout}
+	h.Stdout = out
+	ctx, watch, stop := h.interruptible()
 	defer stop()
-	a := &app{Host: h, command: "moectl", color: logging.Color(h.Stderr, h.getenv)}
-	a.Stderr = &lockedWriter{to: h.Stderr}
+	a := &app{Host: h, command: "moectl", watch: watch, color: color}
 	err := a.execute(ctx)
+	if err == nil && out.err != nil { // a help text: nobody asks what becomes of it
+		a.started, err = true, fmt.Errorf("standard output: %w", out.err)
+	}
 	if err != nil && !a.started {
-		err = usageError{err}
+		err = usageError{a.warned(err)}
 	}
 	a.report(err)
 	return exitCode(err)
 }
 
+// warned logs what the environment's variables warn of, which may explain err, and returns err.
+func (a *app) warned(err error) error {
+	_, logErr := a.logger(&config.Loaded{Settings: config.Defaults(), Warnings: config.Warnings(a.Environ)})
+	return errors.Join(err, logErr)
+}
+
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
 	root.SetArgs(append([]string{}, a.Args...)) // cobra takes nil for the process's own arguments
-	root.SetIn(a.Stdin)
-	root.SetOut(a.Stdout)
-	root.SetErr(a.Stderr)
-	return root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	a.command = cmd.CommandPath() // also when it did not get as far as to run
+	return err
 }
 
 func (a *app) root() *cobra.Command {
@@ -56,16 +68,17 @@ func (a *app) root() *cobra.Command {
 Results go to standard output, progress and logs to standard error.
 Exit codes: 0; 2 for flags, configuration and prompts; 1 for the model's files
 and everything later; 130 interrupted.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			a.command, a.started = cmd.CommandPath(), true
-		},
+		SilenceUsage:     true,
+		SilenceErrors:    true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
 	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout) // before the completion command, which keeps what it finds
+	root.SetErr(a.Stderr)
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	root.SetFlagErrorFunc(a.flagError)
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.generate(), a.tokenize(), a.doctor(), a.version())
 	root.SetHelpCommand(a.help(root))
 	root.InitDefaultCompletionCmd()
@@ -96,8 +109,7 @@ func (a *app) help(root *cobra.Command) *cobra.Command {
 }
 
 // flagError adds to an unknown flag the known one that was probably meant.
-func (a *app) flagError(cmd *cobra.Command, err error) error {
-	a.command = cmd.CommandPath()
+func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err

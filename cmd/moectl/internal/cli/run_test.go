@@ -119,18 +119,19 @@ func TestInterruptWhileStandardInputIsOpen(t *testing.T) {
 	}
 }
 
-func TestSecondInterruptEndsAtOnce(t *testing.T) {
+// A signal that comes while there is nothing to end in order ends the process, whatever blocks.
+func TestInterruptBeforeTheModel(t *testing.T) {
 	signals, ended := make(chan os.Signal, 2), make(chan int, 1)
-	ctx, stop := Host{Signals: signals, Exit: func(code int) { ended <- code }}.interruptible()
-	defer stop()
-	signals <- os.Interrupt
-	<-ctx.Done()
-	if !interrupted(ctx) {
-		t.Error("the first signal is not the cause")
-	}
+	s := begin(t, func(h *Host) { h.Signals, h.Exit = signals, func(code int) { ended <- code } }, "tokenize", "--model", tinyV3, "-")
 	signals <- syscall.SIGTERM
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("exit code %d", code)
+	}
+	s.in.Close() // Exit has only said so here
+	go func() { _, _ = io.Copy(io.Discard, s.out) }()
+	<-s.code
+	if s.errs.String() != "moectl: interrupted\n" {
+		t.Errorf("standard error %q", &s.errs)
 	}
 }
 
@@ -165,6 +166,30 @@ func TestOutputThatCannotBeWrittenEndsTheRun(t *testing.T) {
 		if c.said == "" && errs.Len() > 0 || !strings.Contains(errs.String(), c.said) {
 			t.Errorf("%v: standard error %q", c.err, &errs)
 		}
+	}
+}
+
+// A help text that cannot be written is no success.
+func TestHelpThatCannotBeWritten(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		said string
+	}{{syscall.EPIPE, ""}, {syscall.ENOSPC, "no space left on device\n"}} {
+		for _, args := range [][]string{{"--help"}, {"generate", "--help"}, {"help", "doctor"}, {"completion", "bash"}, {"version"}} {
+			var errs bytes.Buffer
+			code := Run(host(&failingWriter{0, c.err}, &errs, args...))
+			if code != exitFailure || !strings.HasSuffix(errs.String(), c.said) || c.said == "" && errs.Len() > 0 {
+				t.Errorf("%v, %v: exit code %d, standard error %q", args, c.err, code, &errs)
+			}
+		}
+	}
+}
+
+func TestPromptThatIsNoText(t *testing.T) {
+	var out, errs bytes.Buffer
+	code := Run(host(&out, &errs, "generate", "--model", tinyV3, "--prompt", "ok", "--prompt", "\ufffd\xc3(", "--prompt-ids", "99999"))
+	if code != exitUsage || !strings.Contains(errs.String(), "prompt 1 (--prompt): is not UTF-8: byte 3 is 0xc3\n") || !strings.Contains(errs.String(), "prompt 2 (--prompt-ids): ") {
+		t.Errorf("exit code %d:\n%s", code, &errs)
 	}
 }
 

@@ -75,9 +75,9 @@ func settingFlags(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// settings reads file, variables and flags. On a fault it returns the defaults as well, so that other faults can be looked
-// for.
-func (a *app) settings(cmd *cobra.Command) (*config.Loaded, error) {
+// settings reads file, variables and flags, and opens the log, which has the warnings by then. With an error the settings have
+// defaults for what is faulty, so that other faults can be looked for; the log is there in any case.
+func (a *app) settings(cmd *cobra.Command) (*config.Loaded, *slog.Logger, error) {
 	given := map[string]any{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		flag, ok := f.Value.(*settingFlag)
@@ -90,33 +90,36 @@ func (a *app) settings(cmd *cobra.Command) (*config.Loaded, error) {
 		}
 	})
 	file, err := cmd.Flags().GetString("config")
-	if err != nil {
-		return nil, err
+	if err == nil && file == "" && cmd.Flags().Changed("config") {
+		err = errors.New("--config: is empty, want the name of a YAML file")
 	}
-	loaded, err := config.Load(config.Sources{File: file, Environ: a.Environ, Flags: given, Check: samplingFaults})
-	if err != nil {
-		return &config.Loaded{Settings: config.Defaults()}, usageError{err}
+	loaded, loadErr := config.Load(config.Sources{File: file, Environ: a.Environ, Flags: given, Check: func(s config.Settings) config.Faults {
+		s.Logprobs = sample.NoLogprobs // its limit is the vocabulary, which is not known before the model
+		return samplingFaults(s, 0)
+	}})
+	log, logErr := a.logger(loaded)
+	if err := errors.Join(err, loadErr, logErr); err != nil {
+		return loaded, log, usageError{err}
 	}
-	return loaded, nil
+	return loaded, log, nil
 }
 
-// samplingFaults returns what model/sample refuses of the settings. Its limit for logprobs is the vocabulary, which is not known
-// before the model.
-func samplingFaults(s config.Settings) config.Faults {
+// samplingFaults returns what model/sample refuses of the settings for a vocabulary of so many tokens.
+func samplingFaults(s config.Settings, vocab int) config.Faults {
 	var faults config.Faults
-	for _, err := range (sample.Params{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, Logprobs: sample.NoLogprobs}).Validate(0) {
+	for _, err := range (sample.Params{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, Logprobs: s.Logprobs}).Validate(vocab) {
 		key, problem, _ := strings.Cut(err.Error(), "=") // as in "top_p=2: must be above 0 and at most 1"
 		faults = append(faults, config.Fault{Key: key, Problem: problem})
 	}
 	return faults
 }
 
-// logger returns the log of a command: lines on standard error.
+// logger returns the log of a command: lines on standard error, the first ones what the settings warn of.
 func (a *app) logger(s *config.Loaded) (*slog.Logger, error) {
 	level, levelErr := logging.ParseLevel(s.LogLevel)
 	log, err := logging.New(a.Stderr, logging.Options{Level: level, Format: s.LogFormat, Color: a.color})
 	if err := errors.Join(levelErr, err); err != nil {
-		return nil, usageError{err}
+		return slog.New(slog.DiscardHandler), err
 	}
 	for _, warning := range s.Warnings {
 		log.Warn("settings", "warning", warning)

@@ -42,6 +42,8 @@ func TestSamplingLimits(t *testing.T) {
 		{"temperature", "-0.5", "--temperature=-0.5: must be a finite number ≥ 0 (0 is greedy)"},
 		{"temperature", "NaN", "--temperature=NaN: must be a finite number"},
 		{"temperature", "Inf", "--temperature=+Inf: must be a finite number"},
+		{"temperature", "1e39", `--temperature="1e39": is too large: must be at most 3.4028235e+38`},
+		{"temperature", "1e-46", `--temperature="1e-46": is too close to 0: must be 0, or at least 1e-45`},
 		{"top-p", "0", "--top-p=0: must be above 0 and at most 1"},
 		{"top-p", "1.5", "--top-p=1.5: must be above 0 and at most 1"},
 		{"top-k", "-2", "--top-k=-2: must be ≥ 1, or 0 or -1"},

@@ -16,7 +16,7 @@ type source struct {
 // source returns the prompts that the flags name.
 func (a *app) source(flags generateFlags, stdin bool) (source, error) {
 	ways := 0
-	for _, given := range []bool{len(flags.prompts.entries) > 0, flags.file != "", stdin} {
+	for _, given := range []bool{len(flags.prompts.entries) > 0, flags.fileGiven, stdin} {
 		if given {
 			ways++
 		}
@@ -28,7 +28,7 @@ func (a *app) source(flags generateFlags, stdin bool) (source, error) {
 		return source{}, usagef("prompts come from flags (--prompt, --prompt-ids), from --prompts-file or from -: choose one of the three")
 	case stdin:
 		return source{lines: readLines(a.Stdin, func(n int) string { return fmt.Sprintf("standard input: line %d", n) })}, nil
-	case flags.file != "":
+	case flags.fileGiven:
 		entries, err := readPromptsFile(flags.file)
 		if err != nil {
 			return source{}, usageError{err}

@@ -57,16 +57,13 @@ writes BOS itself, so none is added.`,
 }
 
 func (a *app) runTokenize(cmd *cobra.Command, flags tokenizeFlags, args []string) error {
-	settings, settingsErr := a.settings(cmd)
-	err := errors.Join(settingsErr, checkOutput(flags.output), checkTokenizeInput(cmd, args))
-	if settingsErr == nil && settings.Model == "" {
+	settings, _, err := a.settings(cmd)
+	err = errors.Join(err, checkOutput(flags.output), checkTokenizeInput(cmd, args))
+	if settings.Model == "" {
 		err = errors.Join(err, usagef("no model: give --model DIR or --model org/name"))
 	}
 	if err != nil {
 		return usageError{err}
-	}
-	if _, err := a.logger(settings); err != nil { // prints the warnings
-		return err
 	}
 	dir, err := modelconfig.Resolve(settings.Model, a.getenv)
 	if err != nil {

@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 
+	"github.com/moerack/moerack/internal/config"
 	"github.com/moerack/moerack/model/chat"
 	"github.com/moerack/moerack/model/token"
 )
 
 // encodeChat renders a conversation and encodes it as it is.
 func encodeChat(t *token.Tokenizer, dir, path string) (tokens, error) {
-	data, err := os.ReadFile(path)
+	data, err := config.ReadFile(path, maxLine)
 	if err != nil {
-		return tokens{}, usagef("--chat: %w", err)
+		return tokens{}, usagef("--chat: %s: %w", path, err)
 	}
 	messages, options, err := parseConversation(data)
 	if err != nil {

@@ -85,9 +85,6 @@ func (g *generation) writeTexts(late context.Context, pending <-chan *answer) (i
 	if !ok {
 		return 0, nil
 	}
-	if g.model.tokenizer == nil {
-		g.log.Warn("the model has no tokenizer: texts are empty, -o json has the token ids")
-	}
 	several := len(g.source.list) > 1
 	var second *answer
 	if g.source.lines != nil {
