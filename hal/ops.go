@@ -101,7 +101,8 @@ const (
 	NoAuxTC                                  // "noaux_tc": scores + bias choose; a group counts its two best; others are out; weights are scores without bias
 )
 
-// Router describes expert selection. Weights are the chosen scores, divided by their sum + 1e-20 if Normalize, times Scale.
+// Router describes expert selection. Weights are the chosen scores, divided by their sum + 1e-20 if Normalize and K > 1 (as in the
+// published code: one weight alone keeps its score), times Scale.
 type Router struct {
 	Scoring   Scoring
 	Method    TopKMethod

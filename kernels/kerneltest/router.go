@@ -20,8 +20,9 @@ func testRoute(t *testing.T, k kernels.Table) {
 		{Method: kernels.NoAuxTC, Groups: 4, TopGroups: 2, Scale: 2.5, Normalize: true, Sigmoid: true},
 		{Method: kernels.NoAuxTC, Groups: 1, TopGroups: 1, Scale: 1, Sigmoid: true},
 	} {
-		for _, experts := range []int{8, 16, 64} {
-			const rows, picks = 9, 4
+		for i, experts := range []int{8, 16, 64, 16} {
+			const rows = 9
+			picks := []int{4, 4, 4, 1}[i] // one pick is not normalised
 			logits, bias := g.mat(rows, experts), g.mat(1, experts).Row(0)
 			ids, weights := route(k, logits, bias, r, picks)
 			for row := range rows {
@@ -106,7 +107,7 @@ func route64(logits, bias []float32, r kernels.Router, picks int) ([]int32, []fl
 		total += scores[e]
 	}
 	for i := range weights {
-		if r.Normalize {
+		if r.Normalize && picks > 1 {
 			weights[i] /= total
 		}
 		weights[i] *= float64(r.Scale)

@@ -124,7 +124,8 @@ func sortByScore(picks []int32, scores []float32) {
 	}
 }
 
-// weigh sets the weights of the picks: their scores, divided by their sum + 1e-20 if asked for, times the scale.
+// weigh sets the weights of the picks: their scores, divided by their sum + 1e-20 if asked for and there are several, times the
+// scale.
 func weigh(out []float32, picks []int32, scores []float32, r kernels.Router) {
 	var sum float32
 	for k, e := range picks {
