@@ -75,7 +75,7 @@ func (op *opener) load(ctx context.Context, dev hal.Device) (*deepseek.Model, ac
 	if err != nil {
 		return nil, actors.RankFacts{}, fmt.Errorf("loading weights: %w", err)
 	}
-	if unused := o.Checkpoint.Unused(o.Config.NumLayers, nil); len(unused) > 0 {
+	if unused := o.Checkpoint.Unused(o.Config.NumLayers); len(unused) > 0 {
 		o.Logger.Warn("the checkpoint has tensors that no layer uses", "tensors", len(unused), "first", unused[:min(3, len(unused))])
 	}
 	return model, actors.RankFacts{

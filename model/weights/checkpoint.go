@@ -44,14 +44,13 @@ func (c *Checkpoint) Copied() (tensors int, bytes int64) {
 	return c.copies, c.copiedBytes
 }
 
-// Unused gives, sorted, the names that no request asked for, that belong to no layer
-// of the network by used (nil: belongs to none; say true for tensors that other
-// nodes or ranks load), and that are not among the known leftovers: MTP modules
-// (model.layers.N with N >= numLayers) and stored rotary frequencies.
-func (c *Checkpoint) Unused(numLayers int, used func(name string) bool) []string {
+// Unused gives, sorted, the names that no request asked for and that are not among
+// the known leftovers: MTP modules (model.layers.N with N >= numLayers) and stored
+// rotary frequencies.
+func (c *Checkpoint) Unused(numLayers int) []string {
 	var names []string
 	for name, t := range c.tensors {
-		if !t.asked.Load() && !leftover(name, numLayers) && (used == nil || !used(name)) {
+		if !t.asked.Load() && !leftover(name, numLayers) {
 			names = append(names, name)
 		}
 	}

@@ -50,7 +50,7 @@ func TestOpenTestModels(t *testing.T) {
 			if r.Bytes() != total {
 				t.Errorf("reader counted %d bytes, the files have %d after their headers", r.Bytes(), total)
 			}
-			if unused := c.Unused(m.layers, nil); len(unused) > 0 {
+			if unused := c.Unused(m.layers); len(unused) > 0 {
 				t.Errorf("unused after asking for all: %q", unused)
 			}
 			if n, _ := c.Copied(); n != 0 {
@@ -81,11 +81,11 @@ func TestOpenTestModels(t *testing.T) {
 // MTP modules are known leftovers; with their layers counted in they are not.
 func TestUnusedMTP(t *testing.T) {
 	c := mustOpen(t, filepath.Join(models, "tiny-v3"))
-	all := c.Unused(99, nil)
+	all := c.Unused(99)
 	if !slices.Equal(all, c.Names()) {
 		t.Fatalf("nothing was asked for, yet unused are %d of %d", len(all), len(c.Names()))
 	}
-	if main := c.Unused(4, nil); len(main) >= len(all) || slices.Contains(main, "model.layers.4.enorm.weight") || !slices.Contains(main, "model.layers.3.input_layernorm.weight") {
+	if main := c.Unused(4); len(main) >= len(all) || slices.Contains(main, "model.layers.4.enorm.weight") || !slices.Contains(main, "model.layers.3.input_layernorm.weight") {
 		t.Errorf("of %d tensors %d are left without MTP", len(all), len(main))
 	}
 }

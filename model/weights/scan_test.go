@@ -52,7 +52,7 @@ func TestScanNonFinite(t *testing.T) {
 	if scan.Tensors != 8 || scan.Bytes != 16+20+10+6+16+11+3 {
 		t.Errorf("read %d tensors with %d bytes", scan.Tensors, scan.Bytes)
 	}
-	if unused := c.Unused(0, nil); len(unused) != 9 {
+	if unused := c.Unused(0); len(unused) != 9 {
 		t.Errorf("a scan marked tensors as asked for: %q left", unused)
 	}
 }

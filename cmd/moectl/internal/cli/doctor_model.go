@@ -93,7 +93,7 @@ func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint
 	} else {
 		model.Close()
 		r.addf(good, "tensors", "all there with their shapes, %s", size(reader.Bytes()))
-		if unused := checkpoint.Unused(cfg.NumLayers, nil); len(unused) > 0 {
+		if unused := checkpoint.Unused(cfg.NumLayers); len(unused) > 0 {
 			r.addf(notice, "tensors", "%d that no layer uses: %s", len(unused), someOf(unused))
 		}
 		if n, bytes := checkpoint.Copied(); n > 0 {
