@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -26,6 +27,9 @@ func decode(field reflect.Value, kind Kind, value any) error {
 	switch kind {
 	case Whole:
 		n, err := strconv.ParseInt(text, 10, strconv.IntSize)
+		if errors.Is(err, strconv.ErrSyntax) {
+			return wrong("must be a whole number") // how small it may be is for whoever knows what it means
+		}
 		if err != nil {
 			return wrong(fmt.Sprintf("must be a whole number from %d to %d", math.MinInt, math.MaxInt))
 		}

@@ -92,7 +92,7 @@ func TestFaultsComeAllAtOnceWithTheirSource(t *testing.T) {
 	path := write(t, "max_tokenz: 5\nmax-model-len: 5\ntop_p: [1]\nnested: {key: 1}\n")
 	_, err := Load(Sources{
 		File:    path,
-		Environ: []string{"MOE_TEMPERATURE=hot", "MOE_SEED=-1", "MOE_START_TIMEOUT=5"},
+		Environ: []string{"MOE_TEMPERATURE=hot", "MOE_SEED=-1", "MOE_START_TIMEOUT=5", "MOE_TOP_K=two"},
 		Flags:   map[string]any{"max_num_seqs": "0", "logprobs": "-2", "generation_config": "yes", "ignore_eos": "maybe", "stop": []string{"a", ""}},
 	})
 	var faults Faults
@@ -106,6 +106,7 @@ func TestFaultsComeAllAtOnceWithTheirSource(t *testing.T) {
 		path + `: top_p=[1]: must be a single value`,
 		`MOE_TEMPERATURE="hot": must be a number`,
 		`MOE_SEED="-1": must be a whole number from 0 to 18446744073709551615`,
+		`MOE_TOP_K="two": must be a whole number`,
 		`MOE_START_TIMEOUT="5": must be a time with a unit, such as "30s" or "5m"`,
 		`--max-num-seqs=0: must be 1 or more`,
 		`--logprobs=-2: must be 0 or more, or -1 for none`,
@@ -117,8 +118,8 @@ func TestFaultsComeAllAtOnceWithTheirSource(t *testing.T) {
 			t.Errorf("missing %q in:\n%v", want, err)
 		}
 	}
-	if len(faults) != 12 {
-		t.Errorf("%d faults, want 12:\n%v", len(faults), err)
+	if len(faults) != 13 {
+		t.Errorf("%d faults, want 13:\n%v", len(faults), err)
 	}
 }
 
