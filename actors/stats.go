@@ -3,10 +3,10 @@ package actors
 // Stats are a node's counts since its start. Encoded as JSON they are the stats file: every key is there from the start,
 // zero or null.
 type Stats struct {
-	Steps           int64         `json:"steps"` // the largest number of steps of an engine
-	Bus             *BusStats     `json:"bus"`   // nil in a node without a bus
-	Engines         []EngineStats `json:"engines"`
-	Ranks           []RankStats   `json:"ranks"`
+	Steps           int64         `json:"steps"`   // the largest number of steps of an engine
+	Bus             *BusStats     `json:"bus"`     // nil where nothing runs over a bus
+	Engines         []EngineStats `json:"engines"` // of the node
+	Ranks           []RankStats   `json:"ranks"`   // of the node
 	ExchangeSteps   ExchangeSteps `json:"exchange_steps"`
 	StageSteps      StageSteps    `json:"stage_steps"`
 	GraphSteps      int64         `json:"graph_steps"` // steps replayed from a captured graph
@@ -16,12 +16,12 @@ type Stats struct {
 	Seconds         float64       `json:"seconds"`          // since the node was ready
 }
 
-// BusStats count messages of the control plane between nodes.
+// BusStats count what a node's agents and its coordinator, if it has one, have sent and taken of the control plane.
 type BusStats struct {
-	Kind   string `json:"kind"`
-	Votes  int64  `json:"votes"`
-	Plans  int64  `json:"plans"`
-	Resent int64  `json:"resent"`
+	Kind   string `json:"kind"`   // how the bus travels: "nats-inproc", "nats-tcp", "memory"
+	Votes  int64  `json:"votes"`  // messages with the votes of the node's engines in a group, without copies
+	Plans  int64  `json:"plans"`  // plans accepted, those that park included
+	Resent int64  `json:"resent"` // copies of what was not answered in time
 }
 
 // EngineStats are the counts of one engine.
@@ -31,6 +31,7 @@ type EngineStats struct {
 	RealTokens      int64 `json:"real_tokens"`       // prompt and decode rows fed
 	DummySteps      int64 `json:"dummy_steps"`       // steps without a real row
 	PaddedTokens    int64 `json:"padded_tokens"`     // rows computed beside the real ones
+	ExpandedTokens  int64 `json:"expanded_tokens"`   // real rows that attended in the expanded form
 	Preemptions     int64 `json:"preemptions"`       // requests that lost their KV and were fed again
 	PrefixHitTokens int64 `json:"prefix_hit_tokens"` // prompt tokens that were in the KV cache already
 	KVBlocks        int   `json:"kv_blocks"`
@@ -44,7 +45,8 @@ type RankStats struct {
 	Threads     int   `json:"threads"`
 }
 
-// ExchangeSteps count steps by the exchange of their plan.
+// ExchangeSteps count steps by the exchange of their plan: of each exchange the largest count of an engine, as engines of a group
+// run the same steps.
 type ExchangeSteps struct {
 	Local     int64 `json:"local"`
 	AllGather int64 `json:"allgather"`
@@ -53,7 +55,7 @@ type ExchangeSteps struct {
 	P2P       int64 `json:"p2p"`
 }
 
-// StageSteps count steps by the number of stages of their plan.
+// StageSteps count steps by the number of stages of their plan, as ExchangeSteps do.
 type StageSteps struct {
 	One   int64 `json:"1"`
 	Two   int64 `json:"2"`

@@ -7,7 +7,8 @@ type Description struct {
 	Name    string   // unique on the host, for example "cpu:0"
 	Backend string   // "cpu", …
 	Model   string   // the hardware in its vendor's words
-	Cores   int      // hardware threads the device may use
+	Cores   int      // hardware threads of the host
+	Threads int      // that compute
 	Kernels []Kernel // which implementation serves each op
 }
 
@@ -35,6 +36,15 @@ type Device interface {
 	Import(dtype DType, rows, cols int, data []byte) (Tensor, error)
 	// NewStream returns a stream of ordered work. It lives until Close.
 	NewStream() (Stream, error)
+	// Pulse has f called now and then while an operation runs, by the thread that runs it: a sign that a long one makes progress.
+	// waits says that the thread has come to a meeting and begins to wait for other ranks; a later call without it, that it goes on.
+	// An error of f says that the work is not wanted any more: the operation ends there, or before it meets, its outputs undefined
+	// and the stream's error of class Aborted with this cause; one that has met the others is finished first. A nil f ends the
+	// calls. A device that cannot look into its operations never makes any. Pulse may be called at any time but during an operation.
+	Pulse(f func(waits bool) error)
+	// Join makes this device a member of a group and waits for the others. When ctx ends first, the error says who is
+	// absent. The communicator is closed before the device.
+	Join(ctx context.Context, g Group, r Rendezvous) (Comm, error)
 	// Close frees everything the device holds. Work must have been synchronised. A second call does nothing.
 	Close() error
 }

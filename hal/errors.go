@@ -13,6 +13,7 @@ const (
 	Transient   Class = iota + 1 // the same work may succeed when repeated
 	DeviceLost                   // the device is gone or its state is unknown: close it and open it anew
 	CallerFault                  // the call was wrong (shape, type, range, closed device); repeating it changes nothing
+	Aborted                      // the work was given up, with its group's communicator or by who wanted it; the device is well, the cause is elsewhere
 )
 
 // String returns the class in words.
@@ -24,6 +25,8 @@ func (c Class) String() string {
 		return "device lost"
 	case CallerFault:
 		return "caller's fault"
+	case Aborted:
+		return "aborted"
 	default:
 		return fmt.Sprintf("Class(%d)", uint8(c))
 	}

@@ -8,9 +8,14 @@ import "fmt"
 //
 // On every backend a row's result depends on that row's inputs alone, never on T or on its place in the batch; sums of an
 // op run in a fixed order.
+//
+// I8 weights serve MatMul, SwiGLU, their grouped forms and the plain HeadMatMul. The op quantizes each row of x, of a head what it
+// has of the row, to int8 symmetrically (scale = largest/127, half to even) and the result is
+// float32(Σ x·w) · (scale of the row · scale of the output), the sum exact. A row that is not finite gives outputs that are not.
 type Ops interface {
-	// Embed sets out[t] to row ids[t] of table. // out (T, H), table (V, H), ids (1, T)
-	Embed(out Tensor, table Weight, ids Tensor)
+	// Embed sets out[t] to row ids[t]−first of table, a rank's slice of the vocabulary; an id whose row the table does not have gives
+	// zeros. Ids are ≥ 0. // out (T, H), table (V, H), ids (1, T)
+	Embed(out Tensor, table Weight, ids Tensor, first int)
 	// RMSNorm sets out[t] = x[t] / sqrt(mean(x[t]²) + eps) · weight. out may be x. // out, x (T, C), weight (1, C)
 	RMSNorm(out, x, weight Tensor, eps float32)
 	// MatMul sets out = x · wᵀ. // out (T, O), x (T, I), w (O, I)
@@ -28,20 +33,26 @@ type Ops interface {
 	// tables[s][p / BlockSize]·BlockSize + p mod BlockSize. A row with a negative sequence gives zeros. Tiles of a fixed number
 	// of positions merge by log-sum-exp. // out (T, N·Latent), q (T, N·(Latent+Rope)), cache (slots, Latent+Rope), tables (sequences, blocks), seqs, positions (1, T)
 	MLAAttention(out, q, cache, tables, seqs, positions Tensor, a MLAAttention)
-	// Route chooses K experts for each row as r describes, in order of weight, largest first, ties by the lower expert.
-	// // ids (T, K) I32, weights (T, K), logits (T, E), bias (1, E) or none
-	Route(ids, weights, logits, bias Tensor, r Router)
+	// MLAExpanded is the same attention in its plain form, which costs fewer multiplications where many rows share a sequence: each head's
+	// keys are W_uk·latent beside the cache row's rope part, its values W_uv·latent, both made from the cache on the way. q is rotated, not
+	// absorbed. Rows of a sequence stand together. A row's bits depend on its sequence alone.
+	// // out (T, N·Value), q (T, N·(Nope+Rope)), cache (slots, Latent+Rope), keyUp, valueUp (…, Latent), the others as above
+	MLAExpanded(out, q, cache, tables, seqs, positions Tensor, keyUp, valueUp Weight, a MLAExpanded)
+	// Route chooses K experts for each row as r describes, in order of weight, largest first, ties by the lower expert. A row with a
+	// negative sequence is padding: its ids are −1 and its weights 0. // ids (T, K) I32, weights (T, K), logits (T, E), bias (1, E) or none, seqs (1, T) I32
+	Route(ids, weights, logits, bias, seqs Tensor, r Router)
 	// SwiGLU sets out = silu(x · gateᵀ) · (x · upᵀ), element by element. // out (T, I), x (T, H), gate, up (I, H)
 	SwiGLU(out, x Tensor, gate, up Weight)
-	// Dispatch sorts the T·K (row, slot) pairs by expert, stably: rows[i] = x[pair / K], index[pair] = i, counts[e] = the
-	// number of rows of expert e. // rows (M, H), index (T, K) I32, counts (1, E) I32, x (T, H), ids (T, K)
-	Dispatch(rows, index, counts, x, ids Tensor)
+	// Dispatch sorts the (row, slot) pairs of experts first … first+E−1 by expert, stably: rows[i] = x[pair / K], index[pair] = i,
+	// counts[e] = the number of rows of expert first+e. A pair of another expert, or of none (−1), gets index −1. Rows behind the last pair are not
+	// touched. // rows (M, H) with M ≥ the pairs, index (T, K) I32, counts (1, E) I32, x (T, H), ids (T, K)
+	Dispatch(rows, index, counts, x, ids Tensor, first int)
 	// GroupedSwiGLU is SwiGLU on consecutive groups of rows: counts[e] rows with gate[e] and up[e]. // out (M, I), x (M, H), counts (1, E)
 	GroupedSwiGLU(out, x, counts Tensor, gate, up []Weight)
 	// GroupedMatMul is MatMul on consecutive groups of rows: counts[e] rows with w[e]. // out (M, O), x (M, I), counts (1, E)
 	GroupedMatMul(out, x, counts Tensor, w []Weight)
-	// Combine sets out[t] = ((w₀·y₀ + w₁·y₁) + … + w_{K−1}·y_{K−1}) + shared[t] with y_k = rows[index[t][k]], in this order.
-	// out may be shared. // out (T, H), rows (M, H), index, weights (T, K), shared (T, H) or none
+	// Combine sets out[t] = ((w₀·y₀ + w₁·y₁) + … + w_{K−1}·y_{K−1}) + shared[t] with y_k = rows[index[t][k]], in this order; a term
+	// with index −1 is left out. out may be shared. // out (T, H), rows (M, H), index, weights (T, K), shared (T, H) or none
 	Combine(out, rows, index, weights, shared Tensor)
 	// Add sets out = a + b. out may be a or b. // out, a, b (T, C)
 	Add(out, a, b Tensor)
@@ -80,6 +91,21 @@ type MLAAttention struct {
 	Rope      int // qk_rope_head_dim
 	BlockSize int // positions in a block
 	Scale     float32
+}
+
+// MLAExpanded describes latent attention in its plain form. Head h has rows h·KeyRows+KeyFrom … +Nope of keyUp and h·ValueRows+ValueFrom
+// … +Value of valueUp.
+type MLAExpanded struct {
+	Heads            int
+	Latent           int // kv_lora_rank
+	Nope             int // qk_nope_head_dim
+	Rope             int // qk_rope_head_dim
+	Value            int // v_head_dim
+	KeyRows, KeyFrom int
+	ValueRows        int
+	ValueFrom        int
+	BlockSize        int // positions in a block
+	Scale            float32
 }
 
 // Scoring turns router logits into scores.

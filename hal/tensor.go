@@ -12,12 +12,13 @@ const (
 	F16                     // IEEE 754 binary16
 	F8E4M3                  // OCP 8-bit float, 4 exponent bits, no infinities; NaN is 0x7f and 0xff
 	I32                     // two's complement
+	I8                      // two's complement, of weights −127 … 127
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
-}{F32: {"F32", 4}, BF16: {"BF16", 2}, F16: {"F16", 2}, F8E4M3: {"F8_E4M3", 1}, I32: {"I32", 4}}
+}{F32: {"F32", 4}, BF16: {"BF16", 2}, F16: {"F16", 2}, F8E4M3: {"F8_E4M3", 1}, I32: {"I32", 4}, I8: {"I8", 1}}
 
 // String returns the type's name as safetensors files spell it.
 func (d DType) String() string {
@@ -80,12 +81,29 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s(%d, %d)", t.DType, t.Rows, t.Cols)
 }
 
-// Weight is a linear map stored [out, in], row-major, as checkpoints hold it: F32, BF16 or F16 as they are, or F8E4M3 with
+// Weight is a linear map stored [out, in], row-major, as checkpoints hold it: F32, BF16 or F16 as they are, F8E4M3 or I8 with
 // one scale for each BlockRows × BlockCols block (edge blocks may be partial), where the real value is
-// float32(element) · scale.
+// float32(element) · scale. The blocks of I8 are whole rows: BlockRows is 1, and BlockCols the width of the whole matrix. A slice of
+// a matrix keeps the scales of the whole one and says where it begins there.
 type Weight struct {
-	Data      Tensor // (out, in)
-	Scale     Tensor // (ceil(out/BlockRows), ceil(in/BlockCols)) F32, or none
+	Data      Tensor // (out, in), its stride may exceed in
+	Scale     Tensor // (≥ ceil((RowStart+out)/BlockRows), ≥ ceil((ColStart+in)/BlockCols)) F32, or none
 	BlockRows int
 	BlockCols int
+	RowStart  int // row and column of the scaled matrix at which Data begins
+	ColStart  int
+}
+
+// Slice returns rows [from, to) of w: outputs from … to−1. // (to-from, in)
+func (w Weight) Slice(from, to int) Weight {
+	w.Data = w.Data.Slice(from, to)
+	w.RowStart += from
+	return w
+}
+
+// Columns returns columns [from, to) of w: what it does with inputs from … to−1. // (out, to-from)
+func (w Weight) Columns(from, to int) Weight {
+	w.Data = w.Data.Columns(from, to)
+	w.ColStart += from
+	return w
 }

@@ -5,8 +5,8 @@ package kernels
 type Table struct {
 	Name string // of the implementation
 
-	// Embed: out[t] = float32(table row ids[t]); ids in range. // out (T, H), table (V, H), ids (T)
-	Embed func(out Mat, table *Weight, ids []int32)
+	// Embed: out[t] = float32(table row ids[t]−first), zeros where the table has no such row. // out (T, H), table (V, H), ids (T)
+	Embed func(out Mat, table *Weight, ids []int32, first int)
 	// RMSNorm: out[t] = x[t] / sqrt(mean(x[t]²)+eps) · w; out may be x. // out, x (T, C), w (C)
 	RMSNorm func(out, x Mat, w []float32, eps float32)
 	// MatMul: out = x · wᵀ. // out (T, O), x (T, I), w (O, I)
@@ -18,19 +18,45 @@ type Table struct {
 	// MLAAttention: absorbed latent attention over a paged cache; scratch holds AttentionTile floats.
 	// // out (T, N·Latent), q (T, N·(Latent+Rope)), cache (slots, Latent+Rope), tables (sequences, blocks), seqs, positions (T)
 	MLAAttention func(out, q, cache Mat, tables Ints, seqs, positions []int32, a MLAAttention, scratch []float32)
+	// AttendKeys: rows of one head and sequence over the keys and values of positions from, from+1, …, each up to its own position. Calls
+	// for ascending from, multiples of AttentionTile from 0 on, continue one another; state (2·T) goes from one to the next, as out does,
+	// which is whole for a row when its own position was among the keys. Bits depend on neither rows nor calls.
+	// // out (T, Value), q (T, C), keys (P, C), values (P, Value), positions (T)
+	AttendKeys func(out, q, keys, values Mat, positions []int32, from int, scale float32, state []float32)
 	// Route: chooses experts; scratch holds RouterScratch floats. A NaN score comes first, so that it shows in the weights; the experts are distinct in any case.
 	// // ids (T, K), weights (T, K), logits (T, E), bias (E) or nil
-	Route func(ids Ints, weights, logits Mat, bias []float32, r Router, scratch []float32)
+	// A row with a negative sequence gets ids −1 and weights 0; seqs may be nil.
+	Route func(ids Ints, weights, logits Mat, bias []float32, seqs []int32, r Router, scratch []float32)
 	// SwiGLU: out = silu(x · gateᵀ) · (x · upᵀ). // out (T, I), x (T, H), gate, up (I, H)
 	SwiGLU func(out, x Mat, gate, up *Weight)
-	// Combine: out[t] = ((w₀·y₀ + w₁·y₁) + …) + shared[t], y_k = rows[index[t][k]]; out may be shared, whose Data is nil if there is none.
+	// Quantize: row t of out is x[t] in steps of Scale[t] = max|x[t]|/127, rounded to even; a row below 2⁻¹⁰⁰ is zeros with scale 0, one
+	// that is not finite has scale NaN, so that what is made of it is not finite either. // out, x (T, C)
+	Quantize func(out Rows8, x Mat)
+	// MatMul8: out[t][o] = float32(Σ x[t][i]·w[o][i]) · (x.Scale[t]·w.Scale[o]); the sum is exact for I < 133,000, so all implementations
+	// give the same bits. w is I8. // out (T, O), x (T, I), w (O, I)
+	MatMul8 func(out Mat, x Rows8, w *Weight)
+	// SwiGLU8: out = silu(x · gateᵀ) · (x · upᵀ) with the products of MatMul8. // out (T, I), x (T, H), gate, up (I, H)
+	SwiGLU8 func(out Mat, x Rows8, gate, up *Weight)
+	// Combine: out[t] = ((w₀·y₀ + w₁·y₁) + …) + shared[t], y_k = rows[index[t][k]], without the terms of index −1; out may be shared,
+	// whose Data is nil if there is none.
 	// // out (T, H), rows (M, H), index, weights (T, K), shared (T, H)
 	Combine func(out, rows Mat, index Ints, weights, shared Mat)
 	// Add: out = a + b; out may be a or b. // (T, C)
 	Add func(out, a, b Mat)
 	// Finite reports whether no element is NaN or infinite.
 	Finite func(x []float32) bool
+	// BlockMax: out[b] is the largest of the ReduceBlock elements of x from b·ReduceBlock on; NaN is passed over, −Inf if nothing else is
+	// there. // out (Blocks(V)), x (V)
+	BlockMax func(out, x []float32)
+	// BlockSumExp: out[b] = Σ exp((x[i]−most)·scale) over the same elements, within 2e-6 of the sum. // out (Blocks(V)), x (V)
+	BlockSumExp func(out, x []float32, most, scale float32)
 }
+
+// ReduceBlock is how many elements BlockMax and BlockSumExp take together.
+const ReduceBlock = 64
+
+// Blocks returns how many blocks n elements make; the last one may be shorter.
+func Blocks(n int) int { return (n + ReduceBlock - 1) / ReduceBlock }
 
 // HeadMatMul describes a product per head: head h uses weight rows [h·Rows+From, h·Rows+To). Plain: out[h][j] = x[h] · row j.
 // Transposed: out[h] = Σⱼ x[h][j] · row j, added in the order of j.

@@ -11,10 +11,25 @@ import (
 // Limits are what a request is checked against.
 type Limits struct {
 	VocabSize    int
-	MaxModelLen  int // tokens; a prompt must be shorter
-	Engines      int
+	MaxModelLen  int              // tokens; a prompt must be shorter
+	Engines      int              // data-parallel size of the layout
+	Local        Span             // which of them the node serves; the zero value: all
 	Tokenizer    *token.Tokenizer // nil if there is none
 	TokenizerErr error            // why there is none
+}
+
+// Span is a run of engines, [From, To).
+type Span struct{ From, To int }
+
+// Has reports whether an engine is one of them.
+func (s Span) Has(engine int) bool { return engine >= s.From && engine < s.To }
+
+// String names the engines: "engine 2", "engines 2 … 5".
+func (s Span) String() string {
+	if s.To-s.From == 1 {
+		return fmt.Sprintf("engine %d", s.From)
+	}
+	return fmt.Sprintf("engines %d … %d", s.From, s.To-1)
 }
 
 // Check validates a request and returns its prompt as token ids; IDs of the request are returned as they are. The error joins
@@ -37,13 +52,25 @@ func Check(r actors.Request, l Limits) ([]int32, error) {
 	if len(r.Stop) > 0 && l.Tokenizer == nil {
 		faults = append(faults, fmt.Errorf("stop: answers have no text without a tokenizer: %w", l.noTokenizer()))
 	}
-	if e := r.Engine; e != nil && (*e < 0 || *e >= l.Engines) {
-		faults = append(faults, fmt.Errorf("data_parallel_rank=%d: must be 0 … %d (the engines of this layout)", *e, l.Engines-1))
+	if r.Engine != nil {
+		faults = append(faults, engine(*r.Engine, l)...)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
 	return ids, nil
+}
+
+// engine returns what is wrong with the engine that a request asks for.
+func engine(e int, l Limits) []error {
+	switch {
+	case e < 0 || e >= l.Engines:
+		return []error{fmt.Errorf("data_parallel_rank=%d: must be 0 … %d (the engines of this layout)", e, l.Engines-1)}
+	case l.Local != (Span{}) && !l.Local.Has(e):
+		return []error{fmt.Errorf("data_parallel_rank=%d lives on another node: this one serves %s; send the request there, or leave the engine open", e, l.Local)}
+	default:
+		return nil
+	}
 }
 
 func prompt(r actors.Request, l Limits) (ids []int32, faults []error) {

@@ -46,6 +46,10 @@ func TestCheckAccepts(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	tok, two, minus := loadTokenizer(t), 2, -1
 	with := Limits{VocabSize: 100, MaxModelLen: 8, Engines: 2, Tokenizer: tok}
+	here := with
+	here.Engines, here.Local = 4, Span{0, 2}
+	alone := here
+	alone.Local = Span{1, 2}
 	without := with
 	without.Tokenizer, without.TokenizerErr = nil, errors.New("tokenizer.json: no such file")
 	ids := []int32{5}
@@ -67,6 +71,8 @@ func TestCheckRefuses(t *testing.T) {
 		{"empty stop", actors.Request{IDs: ids, Stop: []string{"a", ""}, Sampling: greedy()}, with, []string{"stop[1] is empty"}},
 		{"engine beyond", actors.Request{IDs: ids, Engine: &two, Sampling: greedy()}, with, []string{"data_parallel_rank=2: must be 0 … 1"}},
 		{"negative engine", actors.Request{IDs: ids, Engine: &minus, Sampling: greedy()}, with, []string{"data_parallel_rank=-1: must be 0 … 1"}},
+		{"engine elsewhere", actors.Request{IDs: ids, Engine: &two, Sampling: greedy()}, here, []string{"data_parallel_rank=2 lives on another node: this one serves engines 0 … 1"}},
+		{"engine elsewhere, one here", actors.Request{IDs: ids, Engine: &two, Sampling: greedy()}, alone, []string{"this one serves engine 1;"}},
 		{"text without tokenizer", actors.Request{Text: "a", Sampling: greedy()}, without, []string{"give token ids: tokenizer.json: no such file"}},
 		{"stop without tokenizer", actors.Request{IDs: ids, Stop: []string{"a"}, Sampling: greedy()}, without, []string{"stop: answers have no text without a tokenizer: tokenizer.json"}},
 		{

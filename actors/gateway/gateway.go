@@ -12,7 +12,8 @@ import (
 
 // Options describe a gateway.
 type Options struct {
-	Engines []*actor.PID // the engines' schedulers
+	First   int          // the number of the node's first engine
+	Engines []*actor.PID // schedulers of the node's engines First, First+1, …
 	Logger  *slog.Logger
 }
 
@@ -44,7 +45,7 @@ func Props(o Options) *actor.Props {
 type life struct {
 	opts   Options
 	last   actors.RequestID
-	gone   []error // why an engine takes nothing more
+	gone   []error // why an engine of the node takes nothing more
 	closed bool    // the gateway takes nothing more
 }
 
@@ -52,7 +53,7 @@ type life struct {
 type request struct {
 	id      actors.RequestID
 	stream  *Stream
-	engine  int
+	engine  int // its place among the node's
 	prompt  []int32
 	log     []int32 // tokens so far
 	most    int     // max_tokens
@@ -105,7 +106,7 @@ func (g *incarnation) onOpen(ctx actor.Context, m *Open) {
 	}
 	engine, err := g.pick(m.Request.Engine)
 	if err != nil {
-		m.Stream.push(actors.Chunk{Prompt: m.Prompt, Finish: actors.FinishError, Err: err, Engine: engine})
+		m.Stream.push(actors.Chunk{Prompt: m.Prompt, Finish: actors.FinishError, Err: err, Engine: g.opts.First + engine})
 		return
 	}
 	g.last++
@@ -115,10 +116,12 @@ func (g *incarnation) onOpen(ctx actor.Context, m *Open) {
 	ctx.Request(g.opts.Engines[engine], &actors.Submit{ID: r.id, Prompt: r.prompt, Request: m.Request})
 }
 
-// pick returns the engine that was asked for, or the living one with the least outstanding tokens, ties to the lower.
+// pick returns the engine that was asked for, or the living one with the least outstanding tokens, ties to the lower, by its
+// place among the node's.
 func (g *incarnation) pick(wanted *int) (int, error) {
 	if wanted != nil {
-		return *wanted, g.gone[*wanted]
+		e := *wanted - g.opts.First
+		return e, g.gone[e]
 	}
 	best := -1
 	for e, load := range g.load {
@@ -147,7 +150,7 @@ func (g *incarnation) forward(ctx actor.Context, r *request, c actors.Chunk) {
 	if !r.started {
 		c.Prompt, r.started = r.prompt, true
 	}
-	c.Engine = r.engine
+	c.Engine = g.opts.First + r.engine
 	if c.Finish != "" {
 		delete(g.byID, r.id)
 		delete(g.byStream, r.stream)
@@ -164,9 +167,10 @@ func (g *incarnation) onCancel(ctx actor.Context, m *Cancel) {
 }
 
 func (g *incarnation) onEngineGone(ctx actor.Context, m *actors.EngineGone) {
-	g.gone[m.Engine] = m.Err
+	gone := m.Engine - g.opts.First
+	g.gone[gone] = m.Err
 	for _, r := range g.byID {
-		if r.engine == m.Engine {
+		if r.engine == gone {
 			g.forward(ctx, r, actors.Chunk{Finish: actors.FinishError, Err: m.Err})
 		}
 	}

@@ -28,7 +28,10 @@ type rig struct {
 	asker      *actor.PID
 }
 
-func newRig(t *testing.T, engines int) *rig {
+func newRig(t *testing.T, engines int) *rig { return newRigFrom(t, 0, engines) }
+
+// newRigFrom makes a rig of a node whose first engine has number first.
+func newRigFrom(t *testing.T, first, engines int) *rig {
 	log := slog.New(slog.DiscardHandler)
 	g := &rig{t: t, sys: actors.NewSystem(log), allAborted: make(chan struct{}, 4)}
 	root := g.sys.Root
@@ -48,7 +51,7 @@ func newRig(t *testing.T, engines int) *rig {
 	spawned := make(chan *actor.PID, 1)
 	parent := root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Started); ok {
-			spawned <- ctx.Spawn(Props(Options{Engines: g.engines, Logger: log}))
+			spawned <- ctx.Spawn(Props(Options{First: first, Engines: g.engines, Logger: log}))
 		}
 	}, actor.WithSupervisor(strategy)))
 	g.pid = <-spawned
@@ -132,6 +135,24 @@ func TestPicksTheLeastOutstanding(t *testing.T) {
 		g.open(2, actors.Request{MaxTokens: 2})
 		<-g.submits[0]
 	}
+}
+
+// TestEnginesOfANode: engines have their numbers in the layout, also on a node that has not the first of them.
+func TestEnginesOfANode(t *testing.T) {
+	g := newRigFrom(t, 4, 2)
+	five := 5
+	s := g.open(1, actors.Request{MaxTokens: 1, Engine: &five})
+	m := <-g.submits[1]
+	g.progress(m.ID, actors.Chunk{Tokens: []int32{7}, Finish: actors.FinishLength})
+	if c := recv(t, s); c.Engine != 5 {
+		t.Errorf("answered by engine %d, want 5", c.Engine)
+	}
+	g.send(&actors.EngineGone{Engine: 5, Err: errors.New("gave up")})
+	if c := recv(t, g.open(1, actors.Request{Engine: &five})); c.Finish != actors.FinishError || c.Engine != 5 {
+		t.Errorf("a request for an engine that is gone: %+v", c)
+	}
+	g.open(1, actors.Request{MaxTokens: 1})
+	<-g.submits[0]
 }
 
 func TestCancel(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,7 +20,7 @@ import (
 func TestCloseDuringAStep(t *testing.T) {
 	var g *gate
 	var model *actortest.Model
-	n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) { g, model = gated(m), m }))
+	n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) { g, model = gated(m), m }))
 	var streams []*gateway.Stream
 	for range 6 {
 		streams = append(streams, submit(t, n, actors.Request{IDs: []int32{1}, MaxTokens: 9}))
@@ -56,7 +55,7 @@ func TestCloseDuringAStep(t *testing.T) {
 
 func TestCloseGivesUpWaiting(t *testing.T) {
 	var g *gate
-	n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) { g = gated(m) }))
+	n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) { g = gated(m) }))
 	s := submit(t, n, actors.Request{IDs: []int32{1}, MaxTokens: 9})
 	<-g.began
 	ended, cancel := context.WithCancel(t.Context())
@@ -80,16 +79,16 @@ func stuck(o *Options, progress func() int64) (letGo chan struct{}) {
 }
 
 func TestStartNamesWhoIsAbsent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := fakeOptions(nil)
+	bubble(t, func(t *testing.T) {
+		o := fakeOptions(t, nil)
 		o.StartTimeout = time.Minute
 		letGo := stuck(&o, func() int64 { return 77 })
 		began := time.Now()
 		_, err := Start(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), "absent: rank 0 on node here: loading weights, no progress for 1m0s after 77 bytes") {
+		if err == nil || !strings.Contains(err.Error(), "absent: rank 0 on node here is loading weights, no progress for 1m0s after 77 bytes") {
 			t.Errorf("start: %v", err)
 		}
-		if d := time.Since(began); d != time.Minute {
+		if d := time.Since(began); d < time.Minute || d > time.Minute+time.Second {
 			t.Errorf("gave up after %s", d)
 		}
 		close(letGo)
@@ -97,8 +96,8 @@ func TestStartNamesWhoIsAbsent(t *testing.T) {
 }
 
 func TestStartWaitsWhileThereIsProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := fakeOptions(nil)
+	bubble(t, func(t *testing.T) {
+		o := fakeOptions(t, nil)
 		o.StartTimeout = time.Minute
 		var bytes atomic.Int64
 		letGo := stuck(&o, func() int64 { return bytes.Add(1) })
@@ -114,8 +113,8 @@ func TestStartWaitsWhileThereIsProgress(t *testing.T) {
 }
 
 func TestStartEndsWithContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := fakeOptions(nil)
+	bubble(t, func(t *testing.T) {
+		o := fakeOptions(t, nil)
 		letGo := stuck(&o, func() int64 { return 0 })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -136,7 +135,7 @@ func TestStartFails(t *testing.T) {
 		{"panic", func() error { panic("bad header") }, "rank 0 on node here: while loading: panic on the device thread: bad header"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := fakeOptions(nil)
+			o := fakeOptions(t, nil)
 			o.load = func(int) (func(context.Context) (rank.Opened, error), func() int64) {
 				return func(context.Context) (rank.Opened, error) { return rank.Opened{}, tt.open() }, func() int64 { return 0 }
 			}
@@ -162,7 +161,7 @@ func TestPanicsOfActors(t *testing.T) {
 	} {
 		t.Run(tt.actor, func(t *testing.T) {
 			var g *gate
-			n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) { g = gated(m) }))
+			n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) { g = gated(m) }))
 			blow := func() { n.system.Root.Send(actor.NewPID(n.system.Address(), tt.actor), tt.blow) }
 			s := submit(t, n, actors.Request{IDs: []int32{1}, MaxTokens: 50})
 			<-g.began
@@ -187,7 +186,7 @@ func TestPanicsOfActors(t *testing.T) {
 func TestNobodyWaitsForAFailingNode(t *testing.T) {
 	for _, name := range []string{"node/scheduler/0", "node/gateway", "node/rank/0", "node"} {
 		t.Run(name, func(t *testing.T) {
-			n := startNode(t, fakeOptions(nil))
+			n := startNode(t, fakeOptions(t, nil))
 			pid := actor.NewPID(n.system.Address(), name)
 			var wg sync.WaitGroup
 			for range 4 {
@@ -229,7 +228,7 @@ func (s stopper) StopChildren(pids ...*actor.PID) {
 func TestRequestsOfDeadActors(t *testing.T) {
 	for _, name := range []string{"node/scheduler/0", "node/rank/0"} {
 		t.Run(name, func(t *testing.T) {
-			n := startNode(t, fakeOptions(nil))
+			n := startNode(t, fakeOptions(t, nil))
 			if err := n.system.Root.StopFuture(actor.NewPID(n.system.Address(), name)).Wait(); err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +241,7 @@ func TestRequestsOfDeadActors(t *testing.T) {
 
 // TestCloseAgain: once all is closed, Close says so, whatever its context.
 func TestCloseAgain(t *testing.T) {
-	n := startNode(t, fakeOptions(nil))
+	n := startNode(t, fakeOptions(t, nil))
 	if err := n.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,7 +13,9 @@ import (
 	"github.com/moerack/moerack/actors/gateway"
 	"github.com/moerack/moerack/actors/rank"
 	"github.com/moerack/moerack/actors/scheduler"
+	"github.com/moerack/moerack/messages/subject"
 	"github.com/moerack/moerack/model/token"
+	"github.com/moerack/moerack/topology"
 )
 
 // ErrClosed is what a node that was closed answers.
@@ -24,27 +25,40 @@ var ErrClosed = errors.New("node: closed")
 type Node struct {
 	opts       Options
 	log        *slog.Logger
+	space      subject.Space
+	exchange   topology.Exchange
+	counts     actors.BusCounts
 	system     *actors.System
-	strategy   *actors.Supervision
+	strategy   *strategy
 	guard      *actors.Supervision // of the supervisor itself
-	rank       *rank.Rank
 	supervisor *actor.PID
+	first      int          // global number of the first of ranks
+	nodes      []string     // that have the ranks of the layout, by global number
+	ranks      []*rank.Rank // of this node, in order; set by Start before they are spawned
+	loaded     []func() int64
 
 	up      chan struct{} // closed when requests are accepted
 	failed  chan struct{} // closed by the first fail
 	stopped chan struct{} // closed when all actors have stopped
+	left    chan struct{} // closed when ranks were left behind
 	closed  chan struct{} // closed when nothing is left
 	noEnd   chan struct{} // closed when the gateway pushes no more
+	rush    chan struct{} // closed by the first Close that waits no longer
 
-	mu      sync.Mutex // guards the fields below
-	err     error      // why it failed
-	closing bool       // takes no requests more
-	facts   actors.RankFacts
-	ledger  *scheduler.Ledger
-	gateway *actor.PID
-	gone    bool // noEnd is closed
-	since   time.Time
-	until   time.Time
+	mu       sync.Mutex // guards the fields below
+	err      error      // why it failed
+	closing  bool       // takes no requests more
+	released bool       // an epoch ended while it closes
+	rushed   bool       // rush is closed
+	behind   error      // names the ranks that were left behind
+	modelLen int        // the shortest of the engines
+	facts    []actors.RankFacts
+	groups   []string            // of this node that are not up
+	ledgers  []*scheduler.Ledger // of the node's engines, in order; nil until their ranks are ready
+	gateway  *actor.PID
+	gone     bool // noEnd is closed
+	since    time.Time
+	until    time.Time
 }
 
 // newText returns the scheduler's way from tokens to text, nil without a tokenizer.
@@ -57,12 +71,23 @@ func (n *Node) newText() func() func(id int32) string {
 }
 
 // ready takes that requests are accepted from now on. The supervisor calls it, once.
-func (n *Node) ready(f actors.RankFacts, l *scheduler.Ledger, gateway *actor.PID) {
+func (n *Node) ready(gateway *actor.PID) {
 	n.mu.Lock()
-	n.facts, n.ledger, n.gateway, n.since = f, l, gateway, time.Now()
+	n.gateway, n.since = gateway, time.Now()
+	facts, length := n.facts, n.modelLen
 	n.mu.Unlock()
-	n.log.Info("node is ready", "node", n.opts.Name, "device", f.Device, "weight_bytes", f.WeightBytes, "max_model_len", f.ModelLen,
-		"kv_blocks", f.KVBlocks, "block_size", n.opts.BlockSize)
+	bytes, blocks := int64(0), facts[0].KVBlocks
+	for _, f := range facts {
+		bytes += f.WeightBytes
+		blocks = min(blocks, f.KVBlocks) // of an engine
+	}
+	n.log.Info("node is ready", "node", n.opts.Name, "ranks", len(facts), "device", facts[0].Device, "weight_bytes", bytes, "max_model_len", length,
+		"kv_blocks", blocks, "block_size", n.opts.BlockSize)
+	if n.opts.Checkpoint != nil && n.opts.alone() { // else other nodes use the rest
+		if unused := n.opts.Checkpoint.Unused(n.opts.Config.NumLayers); len(unused) > 0 {
+			n.log.Warn("the checkpoint has tensors that no layer uses", "tensors", len(unused), "first", unused[:min(3, len(unused))])
+		}
+	}
 	close(n.up)
 }
 
@@ -78,6 +103,7 @@ func (n *Node) fail(err error) {
 	if !first {
 		return
 	}
+	n.system.Root.Send(n.supervisor, &failure{err})
 	select { // not under the lock: a log may block
 	case <-n.up:
 		n.log.Error("node failed", "node", n.opts.Name, "error", err)
@@ -143,23 +169,9 @@ func (n *Node) Limits() gateway.Limits {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return gateway.Limits{
-		VocabSize: n.opts.Config.VocabSize, MaxModelLen: n.facts.ModelLen, Engines: 1,
+		VocabSize: n.opts.Config.VocabSize, MaxModelLen: n.modelLen, Engines: n.opts.Layout.DataParallel, Local: n.opts.engines(),
 		Tokenizer: n.opts.Tokenizer, TokenizerErr: n.opts.TokenizerErr,
 	}
-}
-
-// Stats returns the counts since the start, also after Close. Whoever has seen the end of an answer finds it counted.
-func (n *Node) Stats() actors.Stats {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	s := actors.Stats{Ranks: []actors.RankStats{{Rank: 0, WeightBytes: n.facts.WeightBytes, Threads: n.facts.Threads}}}
-	until := n.until
-	if until.IsZero() {
-		until = time.Now()
-	}
-	s.Seconds = until.Sub(n.since).Seconds()
-	n.ledger.AddTo(&s)
-	return s
 }
 
 // Done is closed when the node has failed; Err then says why. It serves nothing more, and is still to be closed.
@@ -170,48 +182,4 @@ func (n *Node) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.err
-}
-
-// Close ends the node: it refuses new requests, ends those that run with FinishAbort, stops the scheduler, lets the step in
-// flight end and closes the device, and stops the actors. It waits until nothing is left, or until ctx ends: then it cancels
-// the step, returns an error that says what was waited for, and the rest ends by itself. It may be called often and by many;
-// it returns nil once all is closed, also if the node had failed.
-func (n *Node) Close(ctx context.Context) error {
-	n.mu.Lock()
-	first := !n.closing
-	n.closing = true
-	n.mu.Unlock()
-	if first {
-		n.system.Root.Send(n.supervisor, &shutdown{})
-		go n.finish() // ends when the actors and the device goroutine have
-	}
-	select {
-	case <-n.closed:
-		return nil
-	case <-ctx.Done():
-		select {
-		case <-n.closed: // both were true
-			return nil
-		default:
-		}
-		n.rank.Abandon()
-		return fmt.Errorf("node %s: close: %w: rank 0 on node %s is %s, its step in flight or its loading has not ended",
-			n.opts.Name, context.Cause(ctx), n.opts.Name, n.rank.State())
-	}
-}
-
-// finish waits for the end of everything, in the order in which it comes.
-func (n *Node) finish() {
-	<-n.stopped
-	<-n.rank.Done()
-	n.strategy.Close()
-	n.guard.Close()
-	n.system.Shutdown()
-	if lost := n.system.DeadLetters(); lost > 0 {
-		n.log.Debug("messages that found no receiver", "node", n.opts.Name, "dead_letters", lost)
-	}
-	n.mu.Lock()
-	n.until = time.Now()
-	n.mu.Unlock()
-	close(n.closed)
 }

@@ -21,7 +21,7 @@ func TestManyAtOnce(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	n := startNode(t, fakeOptions(nil))
+	n := startNode(t, fakeOptions(t, nil))
 	var prompts [][]int32
 	var streams []*gateway.Stream
 	var lengths []int
@@ -51,13 +51,13 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("stats: %d prompt, %d generated, %d real tokens; want %d, %d, %d", s.PromptTokens, s.GeneratedTokens, e.RealTokens, fed, generated, fed+decoded)
 	}
 	if s.Steps == 0 || s.Steps != e.Steps || s.ExchangeSteps.Local != s.Steps || s.StageSteps.One != s.Steps || e.KVBlocksFree != 40 || e.KVBlocks != 40 ||
-		e.DummySteps != 0 || e.PaddedTokens != 0 || s.Bus != nil || s.Ranks[0] != (actors.RankStats{Rank: 0, WeightBytes: 1234, Threads: 1}) || s.Seconds <= 0 {
-		t.Errorf("stats %+v", s)
+		e.DummySteps != 0 || e.PaddedTokens != 0 || s.Bus == nil || s.Bus.Kind != "memory" || s.Bus.Votes < s.Steps || s.Bus.Plans < s.Steps || s.Ranks[0] != (actors.RankStats{Rank: 0, WeightBytes: 1234, Threads: 1}) || s.Seconds <= 0 {
+		t.Errorf("stats %+v, bus %+v", s, s.Bus)
 	}
 }
 
 func TestModelLengthEndsAnAnswer(t *testing.T) {
-	n := startNode(t, fakeOptions(nil))
+	n := startNode(t, fakeOptions(t, nil))
 	prompt := make([]int32, modelLen-3)
 	wantTokens(t, "to the model length", collect(t, submit(t, n, actors.Request{IDs: prompt, MaxTokens: 1000})), prompt, 3)
 	if _, err := n.Submit(t.Context(), actors.Request{IDs: make([]int32, modelLen), Sampling: greedy()}); err == nil || !strings.Contains(err.Error(), "prompt has 64 tokens, max-model-len is 64") {
@@ -67,7 +67,7 @@ func TestModelLengthEndsAnAnswer(t *testing.T) {
 
 func TestAbortInMidStep(t *testing.T) {
 	var g *gate
-	n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) { g = gated(m) }))
+	n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) { g = gated(m) }))
 	prompt := []int32{1, 2, 3}
 	a := submit(t, n, actors.Request{IDs: prompt, MaxTokens: 50, IgnoreEOS: true})
 	<-g.began
@@ -81,7 +81,7 @@ func TestAbortInMidStep(t *testing.T) {
 }
 
 func TestForwardErrorEndsItsStep(t *testing.T) {
-	n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) {
+	n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) {
 		m.Before = func(_ context.Context, _ int, b *nn.Batch) error {
 			if slices.Contains(b.Tokens, 59) {
 				return &hal.Error{Op: "MatMul", Device: "fake:0", Class: hal.CallerFault, Detail: "bad shape"}
@@ -99,7 +99,7 @@ func TestForwardErrorEndsItsStep(t *testing.T) {
 }
 
 func TestNotFiniteEndsOneRequest(t *testing.T) {
-	n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) {
+	n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) {
 		m.Bad = func(token int32) int32 {
 			if token == 59 {
 				return 3
@@ -127,7 +127,7 @@ func TestLostDeviceFailsTheNode(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var g *gate
-			n := startNode(t, fakeOptions(func(m *actortest.Model, _ *Options) {
+			n := startNode(t, fakeOptions(t, func(m *actortest.Model, _ *Options) {
 				g = gated(m)
 				wait := m.Before
 				m.Before = func(ctx context.Context, call int, b *nn.Batch) error {
@@ -158,7 +158,7 @@ func TestLostDeviceFailsTheNode(t *testing.T) {
 }
 
 func TestSubmitRefuses(t *testing.T) {
-	n := startNode(t, fakeOptions(nil))
+	n := startNode(t, fakeOptions(t, nil))
 	if _, err := n.Submit(t.Context(), actors.Request{Text: "a", MaxTokens: -1}); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("three faults at once: %v", err)
 	}

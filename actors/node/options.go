@@ -2,22 +2,45 @@ package node
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
+	"github.com/moerack/moerack/actors/gateway"
 	"github.com/moerack/moerack/actors/rank"
 	"github.com/moerack/moerack/hal"
+	"github.com/moerack/moerack/messages/bus"
 	"github.com/moerack/moerack/model/config"
+	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/token"
 	"github.com/moerack/moerack/model/weights"
+	"github.com/moerack/moerack/topology"
 )
 
 // Options describe a node. Start from Defaults.
 type Options struct {
-	Name string // of the node, in messages about its ranks
+	Name string // of the node, one of its own in the cluster
+	Host string // the host's identity, the same on all nodes of one host: they share its devices
+	// Cluster is the prefix of the bus subjects, the same on all nodes of a cluster. Empty, for a node that is alone: one that
+	// nobody else has.
+	Cluster string
+	// Bus carries the control plane. The caller closes it after Close.
+	Bus bus.Bus
+	// Coordinate makes this the node whose coordinator decides every step; exactly one node of a cluster has it.
+	Coordinate bool
+
+	Layout              topology.Layout
+	FirstEngine         int      // of the engines that live here
+	Engines             int      // how many of them; 0: all from FirstEngine on
+	Devices             int      // of the host; the coordinator assigns ranks to them
+	All2AllBackend      string   // topology.Auto, or the exchange to use
+	DType               nn.DType // number format of the weights; of all nodes the same
+	ExpandPrompts       bool     // rows of prompts attend in the expanded form; of all nodes the same
+	MaxModelLen         int      // most tokens of prompt and answer; 0: max_position_embeddings; cut to what the KV blocks hold
+	MaxNumSeqs          int      // most requests of an engine running at once, ≥ 1
+	BlockSize           int      // positions in a KV block, ≥ 1
+	KVBlocks            int      // of an engine; 0: what a quarter of free memory holds, at most MaxNumSeqs requests of full length
+	MaxNumBatchedTokens int      // most rows of an engine's step, ≥ 1
+
 	// Open opens a device by its local index; the rank's own thread calls it.
 	Open   func(index int) (hal.Device, error)
 	Config *config.Config
@@ -27,66 +50,52 @@ type Options struct {
 	Tokenizer    *token.Tokenizer // nil: prompts are token ids and answers have no text
 	TokenizerErr error            // why there is no tokenizer, for refusals
 
-	MaxModelLen         int // most tokens of prompt and answer; 0: max_position_embeddings; cut to what the KV blocks hold
-	MaxNumBatchedTokens int // most rows of a step, ≥ 1
-	MaxNumSeqs          int // most requests running at once, ≥ 1
-	BlockSize           int // positions in a KV block, ≥ 1
-	KVBlocks            int // 0: what a quarter of the device's free memory holds, at most MaxNumSeqs requests of full length
-
 	Logger       *slog.Logger  // nil: silence
-	StartTimeout time.Duration // Start gives up when loading makes no progress for so long
+	StartTimeout time.Duration // Start gives up when nothing gets on for so long
+	StallTimeout time.Duration // a rank that makes no progress in a step for so long ends the epoch
+	BusTimeout   time.Duration // steps wait for a bus that is away for so long, then the node fails
 
 	// load stands in for Open and Checkpoint; not exported, for tests.
-	load func(index int) (open func(context.Context) (rank.Opened, error), progress func() int64)
+	load func(rank int) (open func(context.Context) (rank.Opened, error), progress func() int64)
 }
 
-// Defaults returns the options that are used when nobody says otherwise; Open, Config and Checkpoint have none.
+// Defaults returns the options that are used when nobody says otherwise; Bus, Open, Config and Checkpoint have none.
 func Defaults() Options {
-	return Options{Name: "local", MaxNumBatchedTokens: 2048, MaxNumSeqs: 64, BlockSize: 16, StartTimeout: 300 * time.Second}
+	return Options{
+		Name: "local", Host: "local", Coordinate: true, Layout: topology.Layout{DataParallel: 1, TensorParallel: 1}, Devices: 64,
+		All2AllBackend: topology.Auto, DType: nn.Auto, MaxNumBatchedTokens: 2048, MaxNumSeqs: 64, BlockSize: 16,
+		StartTimeout: 300 * time.Second, StallTimeout: 10 * time.Second, BusTimeout: 300 * time.Second,
+	}
 }
 
-// Validate returns all faults of o, joined, each with the legal values.
-func (o Options) Validate() error {
-	var faults []error
-	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if o.Config == nil {
-		bad("Config is missing: load it with config.Load")
+// engines returns the engines that live on this node.
+func (o Options) engines() gateway.Span {
+	if o.Engines == 0 {
+		return gateway.Span{From: o.FirstEngine, To: o.Layout.DataParallel}
 	}
-	if o.load == nil && o.Open == nil {
-		bad("Open is missing: give a function that opens a device")
+	return gateway.Span{From: o.FirstEngine, To: o.FirstEngine + o.Engines}
+}
+
+// alone says whether the whole layout is on this node.
+func (o Options) alone() bool {
+	return o.Coordinate && o.engines() == gateway.Span{From: 0, To: o.Layout.DataParallel}
+}
+
+// ranks returns the global ranks that live on this node, [from, to).
+func (o Options) ranks() (from, to int) {
+	e := o.engines()
+	return e.From * o.Layout.TensorParallel, e.To * o.Layout.TensorParallel
+}
+
+// dims are the sizes of the model that the layout cuts.
+func (o Options) dims() topology.Dims {
+	c := o.Config
+	d := topology.Dims{Heads: c.NumHeads, Vocab: c.VocabSize}
+	if c.FirstKDenseReplace > 0 {
+		d.DenseWidth = c.IntermediateSize
 	}
-	if o.load == nil && o.Checkpoint == nil {
-		bad("Checkpoint is missing: open it with weights.Open")
+	if c.FirstKDenseReplace < c.NumLayers {
+		d.Experts, d.ExpertWidth, d.SharedWidth = c.NumRoutedExperts, c.MoEIntermediateSize, c.NumSharedExperts*c.MoEIntermediateSize
 	}
-	if o.Name == "" {
-		bad("node-name is empty: must have at least one character")
-	}
-	if c := o.Config; c != nil && (o.MaxModelLen < 0 || o.MaxModelLen > c.MaxPositionEmbeddings) {
-		bad("max-model-len=%d: must be 1 … %d (max_position_embeddings of the model), or 0 for that", o.MaxModelLen, c.MaxPositionEmbeddings)
-	}
-	if o.MaxModelLen == 1 {
-		bad("max-model-len=1: must be ≥ 2, for a prompt and an answer of one token each")
-	}
-	if o.MaxNumBatchedTokens < 1 || o.MaxNumBatchedTokens > math.MaxInt32 {
-		bad("max-num-batched-tokens=%d: must be 1 … %d", o.MaxNumBatchedTokens, math.MaxInt32)
-	}
-	if o.MaxNumSeqs < 1 || o.MaxNumSeqs > math.MaxInt32 {
-		bad("max-num-seqs=%d: must be 1 … %d", o.MaxNumSeqs, math.MaxInt32)
-	}
-	if o.BlockSize < 1 || o.BlockSize > math.MaxInt32 {
-		bad("block-size=%d: must be 1 … %d", o.BlockSize, math.MaxInt32)
-	}
-	if o.KVBlocks < 0 {
-		bad("num-gpu-blocks-override=%d: must be ≥ 1, or 0 to take a quarter of free memory", o.KVBlocks)
-	}
-	if o.BlockSize > 0 && o.KVBlocks > math.MaxInt32/o.BlockSize {
-		bad("num-gpu-blocks-override=%d: must be at most %d with block-size=%d (positions are numbered with 32 bits)", o.KVBlocks, math.MaxInt32/o.BlockSize, o.BlockSize)
-	}
-	if o.KVBlocks == 1 && o.BlockSize == 1 {
-		bad("num-gpu-blocks-override=1: must be ≥ 2 with block-size=1, for a prompt and an answer of one token each")
-	}
-	if o.StartTimeout <= 0 {
-		bad("start-timeout=%s: must be above 0", o.StartTimeout)
-	}
-	return errors.Join(faults...)
+	return d
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,9 +15,12 @@ import (
 	"github.com/moerack/moerack/actors/actortest"
 	"github.com/moerack/moerack/actors/gateway"
 	"github.com/moerack/moerack/actors/rank"
+	"github.com/moerack/moerack/messages/bus"
+	"github.com/moerack/moerack/messages/bus/membus"
 	"github.com/moerack/moerack/model/config"
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/sample"
+	"github.com/moerack/moerack/topology"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,26 +30,77 @@ const (
 	modelLen = 64
 )
 
-// fakeOptions are those of a node over a fake model, which change may arm.
-func fakeOptions(change func(*actortest.Model, *Options)) Options {
-	o := Defaults()
-	o.Name = "here"
-	o.Config = &config.Config{VocabSize: vocab, MaxPositionEmbeddings: modelLen, NumLayers: actortest.Layers}
-	o.MaxNumBatchedTokens, o.MaxNumSeqs, o.BlockSize, o.KVBlocks = 8, 4, 4, 40
-	m := actortest.NewModel(vocab, nn.Limits{Rows: 8, Samples: 4, Sequences: 4, ModelLen: modelLen, Blocks: 40, BlockSize: 4})
+// fakes are the models of a layout's ranks, and where they meet.
+type fakes struct {
+	models []*actortest.Model // by global rank
+	rack   actortest.Rack
+	layout topology.Layout
+}
+
+func newFakes(l topology.Layout) *fakes {
+	f := &fakes{layout: l}
+	for range l.World() {
+		f.models = append(f.models, actortest.NewModel(vocab, nn.Limits{
+			Rows: topology.PadTo([]int{8}, l.TensorParallel), Samples: 4, Sequences: 4, ModelLen: modelLen, Blocks: 40, BlockSize: 4,
+		}))
+	}
+	return f
+}
+
+// load stands in for opening a device: the rank's model is there at once.
+func (f *fakes) load(r int) (opening, func() int64) {
+	m := f.models[r]
 	open := func(context.Context) (rank.Opened, error) {
 		return rank.Opened{
-			Model: m, Close: func() error { return nil },
-			Facts: actors.RankFacts{WeightBytes: 1234, Threads: 1, Layers: actortest.Layers, KVBlocks: 40, ModelLen: modelLen},
+			Model: m, Join: f.rack.Join, Close: func() error { return nil },
+			Facts: actors.RankFacts{WeightBytes: 1234, Threads: 1, Layers: actortest.Layers, KVBlocks: 40, ModelLen: modelLen, Progress: &m.Progress},
 		}, nil
 	}
-	o.load = func(int) (func(context.Context) (rank.Opened, error), func() int64) {
-		return open, func() int64 { return 0 }
-	}
+	return open, func() int64 { return 0 }
+}
+
+// options are those of a node that has all of the layout, on a bus of its own.
+func (f *fakes) options(t *testing.T) Options {
+	t.Helper()
+	o := Defaults()
+	o.Name, o.Layout, o.Bus = "here", f.layout, newBus(t, membus.New(membus.Options{}))
+	o.Config = &config.Config{VocabSize: vocab, MaxPositionEmbeddings: modelLen, NumLayers: actortest.Layers, NumRoutedExperts: 16}
+	o.MaxNumBatchedTokens, o.MaxNumSeqs, o.BlockSize, o.KVBlocks = 8, 4, 4, 40
+	o.load = f.load
+	return o
+}
+
+// fakeOptions are those of a node over one fake model, which change may arm.
+func fakeOptions(t *testing.T, change func(*actortest.Model, *Options)) Options {
+	t.Helper()
+	f := newFakes(topology.Layout{DataParallel: 1, TensorParallel: 1})
+	o := f.options(t)
 	if change != nil {
-		change(m, &o)
+		change(f.models[0], &o)
 	}
 	return o
+}
+
+// bubble runs a test on a clock of its own. At the end, behind all cleanups, it lets time pass: the actor library counts undelivered
+// messages for a moment.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Second) })
+		f(t)
+	})
+}
+
+// newBus connects to a network until the test ends.
+func newBus(t *testing.T, n *membus.Network) bus.Bus {
+	t.Helper()
+	b := n.Connect()
+	t.Cleanup(func() {
+		if err := b.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("bus: %v", err)
+		}
+	})
+	return b
 }
 
 // startNode starts a node; at the end it must close, with the KV pool whole.
@@ -120,6 +176,8 @@ func gated(m *actortest.Model) *gate {
 		case g.began <- struct{}{}:
 		case <-g.letGo:
 			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		select {
 		case <-g.letGo:

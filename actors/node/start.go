@@ -2,92 +2,153 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moerack/moerack/actors"
 	"github.com/moerack/moerack/actors/rank"
+	"github.com/moerack/moerack/actors/scheduler"
+	"github.com/moerack/moerack/messages/subject"
+	"github.com/moerack/moerack/topology"
 )
 
-// supervision of the node's actors: a fault that comes back at once is not worth more tries.
-const (
-	restartBudget   = 3
-	restartWindow   = time.Minute
-	restartDelay    = 50 * time.Millisecond
-	restartDelayMax = 2 * time.Second
-)
+// root is the name of the supervisor, and the beginning of its children's.
+const root = "node"
 
-// Start opens the device, loads the model and returns when requests are accepted. It fails with all faults of the options,
-// with what the rank says, when ctx ends, or when loading makes no progress for StartTimeout; then it names who is absent. A
-// node that failed to start needs no Close; if a rank was still loading, that goes on until the loader returns.
+// Start registers with the coordinator, opens the devices, loads the model, joins the ranks, and returns when requests are
+// accepted. It fails with all faults of the options, with what the coordinator or a rank says, when ctx ends, or when nothing
+// gets on for StartTimeout; then it names who is absent. A node that failed to start needs no Close; if a rank was still
+// loading, that goes on until the loader returns.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	if err := o.Validate(); err != nil {
+	err := o.Validate()
+	if o.Bus == nil {
+		err = errors.Join(errors.New("Bus is missing: start one with natsbus.Start"), err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{
-		opts: o, log: o.Logger,
-		up: make(chan struct{}), failed: make(chan struct{}), stopped: make(chan struct{}), closed: make(chan struct{}), noEnd: make(chan struct{}),
+	if o.Cluster == "" {
+		o.Cluster = strings.ToLower(rand.Text())
 	}
-	open, progress := o.loader(0)
-	n.rank = rank.New(rank.Options{Rank: 0, Node: o.Name, Epoch: epoch, BlockSize: o.BlockSize, Logger: o.Logger, Open: open})
-	n.system = actors.NewSystem(o.Logger)
-	n.strategy = n.supervision(restartBudget)
-	n.guard = n.supervision(0)
-	props := actor.PropsFromProducer(func() actor.Actor { return &supervisor{node: n} }, actor.WithSupervisor(n.strategy), actor.WithGuardian(n.guard))
-	pid, err := n.system.Root.SpawnNamed(props, "node")
+	exchange, err := topology.ResolveExchange(o.All2AllBackend, o.Layout.EP())
 	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		opts: o, log: o.Logger, space: subject.Space{Cluster: o.Cluster}, exchange: exchange,
+		up: make(chan struct{}), failed: make(chan struct{}), stopped: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{}),
+		noEnd: make(chan struct{}), rush: make(chan struct{}),
+	}
+	n.system = actors.NewSystem(o.Logger)
+	n.strategy = &strategy{restart: n.supervision(restartBudget), stop: n.supervision(0)}
+	n.guard = n.supervision(0)
+	n.supervisor = n.pid("")
+	props := actor.PropsFromProducer(func() actor.Actor { return newSupervisor(n) }, actor.WithSupervisor(n.strategy), actor.WithGuardian(n.guard))
+	if _, err := n.system.Root.SpawnNamed(props, root); err != nil {
 		n.system.Shutdown()
 		return nil, fmt.Errorf("node %s: %w", o.Name, err)
 	}
-	n.supervisor = pid
-	if err := n.await(ctx, progress); err != nil {
-		return nil, errors.Join(err, n.giveUp())
+	placed, err := n.register(ctx)
+	if err != nil {
+		n.giveUp()
+		return nil, fmt.Errorf("node %s: start: %w", o.Name, err)
+	}
+	n.place(placed)
+	n.system.Root.Send(n.supervisor, &ranksPlaced{})
+	if err := n.await(ctx); err != nil {
+		n.giveUp()
+		return nil, err
 	}
 	return n, nil
 }
 
-// supervision makes a strategy that fails the node when it gives a child up.
-func (n *Node) supervision(budget int) *actors.Supervision {
-	return &actors.Supervision{
-		Budget: budget, Window: restartWindow, Delay: restartDelay, MaxDelay: restartDelayMax, Logger: n.log,
-		GiveUp: func(_ *actor.PID, err error) { n.fail(fmt.Errorf("node %s: %w", n.opts.Name, err)) },
+// pid returns the address of a child, also before it is there; "" is the supervisor.
+func (n *Node) pid(child string) *actor.PID {
+	return actor.NewPID(n.system.Address(), strings.TrimSuffix(root+"/"+child, "/"))
+}
+
+// place makes the node's ranks, each with its device, before anyone else sees them.
+func (n *Node) place(p placing) {
+	n.nodes = p.nodes
+	n.first, _ = n.opts.ranks()
+	n.facts, n.ledgers = make([]actors.RankFacts, len(p.devices)), make([]*scheduler.Ledger, len(p.devices)/n.opts.Layout.TensorParallel)
+	local := n.opts.engines()
+	for _, g := range n.opts.Layout.Groups() {
+		if slices.ContainsFunc(g.Engines, local.Has) {
+			n.groups = append(n.groups, g.Name)
+		}
+	}
+	mem := &memory{ranks: len(p.devices), weights: n.opts.conversionBytes()}
+	if mem.weights > 0 {
+		n.log.Info("weights are converted as they are loaded", "dtype", n.opts.DType, "memory_bytes", mem.weights)
+	}
+	tp := n.opts.Layout.TensorParallel
+	for i, device := range p.devices {
+		open, progress := n.opts.loader(n.first+i, device, mem)
+		n.ranks = append(n.ranks, rank.New(rank.Options{
+			Rank: n.first + i, TPRank: (n.first + i) % tp, Node: n.opts.Name, BlockSize: n.opts.BlockSize, Logger: n.log, Open: open,
+		}))
+		n.loaded = append(n.loaded, progress)
 	}
 }
 
 // loader returns what opens a rank's device, and how far it is in bytes.
-func (o Options) loader(index int) (open func(context.Context) (rank.Opened, error), progress func() int64) {
+func (o Options) loader(rank, device int, mem *memory) (open opening, progress func() int64) {
 	if o.load != nil {
-		return o.load(index)
+		return o.load(rank)
 	}
-	op := &opener{opts: o, index: index}
+	op := &opener{opts: o, place: o.Layout.Place(rank), device: device, memory: mem}
 	return op.open, op.progress
 }
 
+// sign is how far a start is. One that differs from the last is progress.
+type sign struct {
+	bytes  int64
+	loads  int // ranks that are ready
+	groups int // groups that are not up
+}
+
+func (n *Node) sign() (s sign) {
+	for i, r := range n.ranks {
+		s.bytes += n.loaded[i]()
+		if r.State() == "ready" {
+			s.loads++
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.groups = len(n.groups)
+	return s
+}
+
 // await waits until the node is ready or will not be.
-func (n *Node) await(ctx context.Context, progress func() int64) error {
+func (n *Node) await(ctx context.Context) error {
 	limit := n.opts.StartTimeout
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for seen := progress(); ; {
+	for seen := n.sign(); ; {
 		select {
 		case <-n.up:
 			return nil
 		case <-n.failed:
 			return n.Err()
 		case <-ctx.Done():
-			return fmt.Errorf("node %s: start: %w while rank 0 on node %s is %s", n.opts.Name, context.Cause(ctx), n.opts.Name, n.rank.State())
+			return fmt.Errorf("node %s: start: %w while %s", n.opts.Name, context.Cause(ctx), n.absent())
 		case <-timer.C:
-			now := progress()
+			now := n.sign()
 			if now == seen {
-				return fmt.Errorf("node %s: start: absent: rank 0 on node %s: %s, no progress for %s after %d bytes (raise start-timeout if the disk is slow)",
-					n.opts.Name, n.opts.Name, n.rank.State(), limit, seen)
+				return fmt.Errorf("node %s: start: absent: %s, no progress for %s after %d bytes (raise start-timeout if the disk is slow)",
+					n.opts.Name, n.absent(), limit, seen.bytes)
 			}
 			seen = now
 			timer.Reset(limit)
@@ -95,16 +156,32 @@ func (n *Node) await(ctx context.Context, progress func() int64) error {
 	}
 }
 
+// absent names who is not there yet: ranks that load, or groups whose first step is not planned.
+func (n *Node) absent() string {
+	var loading []*rank.Rank
+	for _, r := range n.ranks {
+		if r.State() != "ready" {
+			loading = append(loading, r)
+		}
+	}
+	if len(loading) > 0 {
+		return n.doing(loading)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fmt.Sprintf("the ranks of node %s wait for the others of group %s, or for the coordinator's first plan", n.opts.Name, strings.Join(n.groups, ", "))
+}
+
 // giveUp ends a node that did not start. A loader that does not return is left to itself.
-func (n *Node) giveUp() error {
-	n.rank.Abandon()
+func (n *Node) giveUp() {
 	select {
-	case <-n.failed: // the device goroutine has ended, or is about to
-		return n.Close(context.Background())
+	case <-n.failed: // device goroutines have ended, or are about to
+		abandon(n.ranks)
+		_ = n.Close(context.Background()) // waits no longer than grace for those that do not
 	default:
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = n.Close(ended) // begins the end; what is absent has been said
-		return nil
+		abandon(n.ranks)   // after that: what they say of it is no failure of the node
 	}
 }

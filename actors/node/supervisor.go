@@ -3,41 +3,67 @@ package node
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moerack/moerack/actors"
-	"github.com/moerack/moerack/actors/gateway"
-	"github.com/moerack/moerack/actors/scheduler"
+	"github.com/moerack/moerack/actors/agent"
+	"github.com/moerack/moerack/actors/coordinator"
 )
 
-// epoch and term are of a group that has one membership and one leadership for its whole life.
-const epoch, term = 1, 1
+// ranksPlaced tells the supervisor that the node's ranks have their devices.
+type ranksPlaced struct{}
+
+// failure tells the supervisor that the node has failed.
+type failure struct{ err error }
 
 // shutdown asks the supervisor to end everything in order.
 type shutdown struct{}
+
+// hurry tells the supervisor not to wait for engines that drain, nor for other nodes.
+type hurry struct{}
+
+// drainOver tells the supervisor that engines have had their time to drain.
+type drainOver struct{}
+
+// lookForBus tells the supervisor to see whether the bus is there.
+type lookForBus struct{}
+
+// busLook is the time between two such looks.
+const busLook = 500 * time.Millisecond
+
+// overdue tells the supervisor that the verdict on a rank has not come.
+type overdue struct{ err error }
 
 // phase is where a supervisor is in its life.
 type phase uint8
 
 const (
-	loading  phase = iota // the rank loads
-	serving               // scheduler and gateway take requests
+	loading  phase = iota // the node registers, ranks load and join
+	serving               // the gateway takes requests
 	aborting              // the gateway ends its requests
+	draining              // engines run until their groups are parked
+	leaving               // other nodes are told
 	ending                // actors stop one after the other
 )
 
-var phaseNames = [...]string{"loading", "serving", "aborting", "ending"}
+var phaseNames = [...]string{"loading", "serving", "aborting", "draining", "leaving", "ending"}
 
 func (p phase) String() string { return phaseNames[p] }
 
-// supervisor is the parent of all other actors. It ends: all requests aborted, scheduler, rank, gateway, itself.
+// supervisor is the parent of all other actors.
 type supervisor struct {
-	node      *Node
-	phase     phase
-	rank      *actor.PID
-	scheduler *actor.PID
-	gateway   *actor.PID
+	node        *Node
+	phase       phase
+	coordinator *actor.PID
+	engines     []*engine
+	groups      []*group
+	gateway     *actor.PID
+	parting     []*actor.PID // tell other nodes that this one leaves
+	timers      []*time.Timer
+	busTimer    *time.Timer   // for the next look, nil before the first
+	busAway     time.Duration // by looks: a process that was stopped meanwhile has not waited
 }
 
 // become makes a transition; phases only move on.
@@ -54,14 +80,36 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		s.onStarted(ctx)
+	case *ranksPlaced:
+		s.onPlaced(ctx)
 	case *actors.RankReady:
 		s.onRankReady(ctx, m)
 	case *actors.RankFailed:
-		s.node.fail(m.Err)
+		s.onRankFailed(ctx, m)
+	case *actors.GroupUp:
+		s.onGroupUp(ctx, m)
+	case *actors.GroupEnded:
+		s.onGroupEnded(ctx, m)
+	case *overdue:
+		s.node.fail(m.err)
+	case *failure:
+		s.onFailure(ctx, m)
 	case *shutdown:
 		s.onShutdown(ctx)
 	case *actors.AllAborted:
 		s.onAllAborted(ctx)
+	case *actors.Drained:
+		s.onDrained(ctx, m)
+	case *coordinator.Left, *agent.Left:
+		s.onLeft(ctx, ctx.Sender())
+	case *drainOver:
+		if s.phase == draining {
+			s.onHurry(ctx)
+		}
+	case *lookForBus:
+		s.onLookForBus(ctx)
+	case *hurry:
+		s.onHurry(ctx)
 	case *actor.Terminated:
 		s.onTerminated(ctx, m)
 	case *actor.Stopping, *actor.Restarting:
@@ -81,84 +129,19 @@ func (s *supervisor) spawn(ctx actor.Context, props *actor.Props, name string) *
 	return pid
 }
 
-func (s *supervisor) onStarted(ctx actor.Context) {
-	s.rank = s.spawn(ctx, s.node.rank.Props(), "rank/0")
-}
-
-func (s *supervisor) onRankReady(ctx actor.Context, m *actors.RankReady) {
-	if s.phase != loading {
-		return
-	}
-	n, f := s.node, m.Facts
-	ledger := scheduler.NewLedger(0, f.KVBlocks)
-	s.scheduler = s.spawn(ctx, scheduler.Props(scheduler.Options{
-		Settings: scheduler.Settings{
-			Engine: 0, Term: term, Epoch: epoch, ModelLen: f.ModelLen, MaxNumBatchedTokens: n.opts.MaxNumBatchedTokens,
-			MaxNumSeqs: n.opts.MaxNumSeqs, BlockSize: n.opts.BlockSize, KVBlocks: f.KVBlocks, EOS: n.opts.Config.EOSTokenIDs,
-		},
-		Rank: s.rank, Ledger: ledger, Logger: n.log, NewText: n.newText(),
-	}), "scheduler/0")
-	s.gateway = s.spawn(ctx, gateway.Props(gateway.Options{Engines: []*actor.PID{s.scheduler}, Logger: n.log}), "gateway")
-	s.become(serving)
-	n.ready(f, ledger, s.gateway)
-}
-
-func (s *supervisor) onShutdown(ctx actor.Context) {
-	switch {
-	case s.phase >= aborting:
-	case s.gateway != nil:
-		s.become(aborting)
-		ctx.Request(s.gateway, &actors.AbortAll{})
-	default:
-		s.become(ending)
-		s.stopNext(ctx)
-	}
-}
-
-func (s *supervisor) onAllAborted(ctx actor.Context) {
-	if s.phase == aborting {
-		s.become(ending)
-		s.stopNext(ctx)
-	}
-}
-
-// stopNext stops what comes next in the order; onTerminated calls it again.
-func (s *supervisor) stopNext(ctx actor.Context) {
-	for _, pid := range []*actor.PID{s.scheduler, s.rank, s.gateway} {
-		if pid != nil {
-			ctx.Stop(pid)
-			return
-		}
-	}
-	ctx.Stop(ctx.Self())
-}
-
-// onTerminated takes that a child has stopped: in the order of the end, or because its failures used up the budget.
-func (s *supervisor) onTerminated(ctx actor.Context, m *actor.Terminated) {
-	switch {
-	case m.Who.Equal(s.rank):
-		s.rank = nil
-		if s.phase < ending && s.scheduler != nil { // the step it had will not be answered
-			ctx.Send(s.scheduler, &actors.StepDone{Err: s.node.cause(), Lost: true})
-		}
-	case m.Who.Equal(s.scheduler):
-		s.scheduler = nil
-		if s.phase < ending && s.gateway != nil {
-			ctx.Send(s.gateway, &actors.EngineGone{Engine: 0, Err: s.node.cause()})
-		}
-	case m.Who.Equal(s.gateway):
-		s.gateway = nil
-		s.node.gatewayGone()
-		if s.phase == aborting {
-			s.become(ending)
-		}
-	}
-	if s.phase == ending {
-		s.stopNext(ctx)
-	}
+// later sends the supervisor a message after a time, unless it has stopped by then.
+func (s *supervisor) later(ctx actor.Context, d time.Duration, message any) {
+	send, self := ctx.ActorSystem().Root, ctx.Self()
+	s.timers = append(s.timers, time.AfterFunc(d, func() { send.Send(self, message) }))
 }
 
 func (s *supervisor) onStopped() {
+	for _, t := range s.timers {
+		t.Stop()
+	}
+	if s.busTimer != nil {
+		s.busTimer.Stop()
+	}
 	if s.phase < ending {
 		s.node.fail(errors.New("the node's supervisor stopped"))
 	}

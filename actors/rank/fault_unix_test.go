@@ -37,7 +37,7 @@ func TestShrunkFile(t *testing.T) {
 	m := actortest.NewModel(vocab, limits)
 	m.Before = func(context.Context, int, *nn.Batch) error { return fmt.Errorf("read %d", mapped[1<<15]) }
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as the device thread does
-	done := executorOf(m).execute(t.Context(), step(0, []int32{1}))
+	done := executorOf(m).execute(t.Context(), step(1, []int32{1}))
 	if !done.Lost || done.Err == nil || !strings.Contains(done.Err.Error(), "was a weight file changed while it was mapped?") {
 		t.Errorf("lost %v, error %v", done.Lost, done.Err)
 	}

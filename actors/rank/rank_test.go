@@ -33,7 +33,10 @@ func start(t *testing.T, open func(ctx context.Context) (Model, error)) *rig {
 	o := options()
 	o.Open = func(ctx context.Context) (Opened, error) {
 		m, err := open(ctx)
-		return Opened{Model: m, Close: func() error { close(g.closed); return nil }, Facts: actors.RankFacts{WeightBytes: 77, Layers: actortest.Layers}}, err
+		return Opened{
+			Model: m, Join: (&actortest.Rack{}).Join, Close: func() error { close(g.closed); return nil },
+			Facts: actors.RankFacts{WeightBytes: 77, Layers: actortest.Layers},
+		}, err
 	}
 	g.rank = New(o)
 	spawned := make(chan *actor.PID, 1)
@@ -42,9 +45,9 @@ func start(t *testing.T, open func(ctx context.Context) (Model, error)) *rig {
 		case *actor.Started:
 			pid, _ := ctx.SpawnNamed(g.rank.Props(), "rank/0")
 			spawned <- pid
-		case *actors.Step:
+		case *actors.Step, *actors.Join:
 			ctx.Request(g.rankPID(ctx), m)
-		case *actors.RankReady, *actors.RankFailed, *actors.StepDone, *actors.Refused, *actors.Busy:
+		case *actors.RankReady, *actors.RankFailed, *actors.Joined, *actors.StepDone, *actors.Refused, *actors.Busy:
 			g.told <- m
 		}
 	}))
@@ -58,7 +61,18 @@ func start(t *testing.T, open func(ctx context.Context) (Model, error)) *rig {
 }
 
 func (g *rig) rankPID(ctx actor.Context) *actor.PID { return ctx.Children()[0] }
-func (g *rig) send(s *actors.Step)                  { g.sys.Root.Send(g.parent, s) }
+func (g *rig) send(m any)                           { g.sys.Root.Send(g.parent, m) }
+
+// ready waits until the weights are there, and lets the rank join epoch 1 alone.
+func (g *rig) ready() actors.RankFacts {
+	g.t.Helper()
+	r := await[*actors.RankReady](g)
+	g.send(&actors.Join{Epoch: 1})
+	if j := await[*actors.Joined](g); j.Err != nil || j.Epoch != 1 || len(j.Comms) != 0 {
+		g.t.Fatalf("joined: %+v", j)
+	}
+	return r.Facts
+}
 
 func await[M any](g *rig) M {
 	g.t.Helper()
@@ -86,10 +100,10 @@ func gated() (m *actortest.Model, began, letGo chan struct{}) {
 
 func TestRankRunsSteps(t *testing.T) {
 	g := start(t, func(context.Context) (Model, error) { return actortest.NewModel(vocab, limits), nil })
-	if r := await[*actors.RankReady](g); r.Facts.WeightBytes != 77 || g.rank.State() != "ready" {
-		t.Errorf("ready: %+v, state %s", r, g.rank.State())
+	if f := g.ready(); f.WeightBytes != 77 || g.rank.State() != "ready" {
+		t.Errorf("ready: %+v, state %s", f, g.rank.State())
 	}
-	for n := range uint64(3) {
+	for n := uint64(1); n < 4; n++ {
 		g.send(step(n, []int32{1, 2}))
 		if d := await[*actors.StepDone](g); d.Err != nil || d.Step != n || d.Sampled[0].Token != actortest.Next([]int32{1, 2}, vocab) {
 			t.Errorf("step %d: %+v", n, d)
@@ -100,20 +114,27 @@ func TestRankRunsSteps(t *testing.T) {
 func TestRankRefuses(t *testing.T) {
 	g := start(t, func(context.Context) (Model, error) { return actortest.NewModel(vocab, limits), nil })
 	await[*actors.RankReady](g)
-	for _, tt := range []struct {
-		change func(*actors.Plan)
-		want   string
-	}{
-		{func(p *actors.Plan) { p.Epoch = 0 }, "step 4 refused in epoch 1: plan of epoch 0; rank 0 on node n is in epoch 1"},
-		{func(p *actors.Plan) { p.Epoch = 2 }, "plan of epoch 2"},
-		{func(p *actors.Plan) { p.Action = actors.Park }, `plan says "park"`},
-	} {
+	refused := func(change func(*actors.Plan), want string) {
+		t.Helper()
 		s := step(4, []int32{1})
-		tt.change(&s.Plan)
+		change(s.Plan)
 		g.send(s)
-		if r := await[*actors.Refused](g); r.Incarnation != 9 || !strings.Contains(r.Error(), tt.want) {
-			t.Errorf("refused: %v, want %q", r, tt.want)
+		if r := await[*actors.Refused](g); r.Incarnation != 9 || r.Step != s.Plan.Step || r.Epoch != s.Plan.Epoch || !strings.Contains(r.Reason, want) {
+			t.Errorf("refused: %+v, want %q", r, want)
 		}
+	}
+	refused(func(*actors.Plan) {}, "plan of epoch 1; the rank is in none")
+	g.send(&actors.Join{Epoch: 1})
+	await[*actors.Joined](g)
+	refused(func(p *actors.Plan) { p.Epoch = 0 }, "plan of epoch 0; the rank is in epoch 1")
+	refused(func(p *actors.Plan) { p.Epoch = 2 }, "plan of epoch 2")
+	refused(func(p *actors.Plan) { p.Action = actors.Park }, `plan says "park"`)
+	g.send(step(4, []int32{1}))
+	await[*actors.StepDone](g)
+	refused(func(*actors.Plan) {}, "the rank has taken step 4")
+	g.send(&actors.Join{Epoch: 1})
+	if j := await[*actors.Joined](g); j.Err == nil || j.Err.Error() != "joining epoch 1: the rank has joined epoch 1, or is about to" {
+		t.Errorf("a second join of an epoch: %v", j.Err)
 	}
 }
 
@@ -121,8 +142,12 @@ func TestRankRefusesWhileLoading(t *testing.T) {
 	letGo := make(chan struct{})
 	g := start(t, func(context.Context) (Model, error) { <-letGo; return actortest.NewModel(vocab, limits), nil })
 	g.send(step(0, []int32{1}))
-	if r := await[*actors.Refused](g); !strings.Contains(r.Reason, "rank 0 on node n is loading weights") {
+	if r := await[*actors.Refused](g); !strings.Contains(r.Reason, "the rank is loading weights") {
 		t.Errorf("refused: %v", r)
+	}
+	g.send(&actors.Join{Epoch: 1})
+	if j := await[*actors.Joined](g); j.Err == nil || !strings.Contains(j.Err.Error(), "the rank is loading weights") {
+		t.Errorf("joined: %+v", j)
 	}
 	close(letGo)
 	await[*actors.RankReady](g)
@@ -132,18 +157,18 @@ func TestRankRefusesWhileLoading(t *testing.T) {
 func TestRankAnswersWhileItComputes(t *testing.T) {
 	m, began, letGo := gated()
 	g := start(t, func(context.Context) (Model, error) { return m, nil })
-	await[*actors.RankReady](g)
-	g.send(step(0, []int32{1}))
-	<-began
+	g.ready()
 	g.send(step(1, []int32{1}))
+	<-began
 	g.send(step(2, []int32{1}))
-	if b := await[*actors.Busy](g); b.Step != 2 {
-		t.Errorf("busy: %+v, want step 2", b)
+	g.send(step(3, []int32{1}))
+	if b := await[*actors.Busy](g); b.Step != 3 {
+		t.Errorf("busy: %+v, want step 3", b)
 	}
 	letGo <- struct{}{}
 	<-began
 	letGo <- struct{}{}
-	for n := range uint64(2) {
+	for n := uint64(1); n < 3; n++ {
 		if d := await[*actors.StepDone](g); d.Step != n || d.Err != nil {
 			t.Errorf("done: %+v, want step %d", d, n)
 		}
@@ -153,8 +178,8 @@ func TestRankAnswersWhileItComputes(t *testing.T) {
 func TestStopWaitsForTheStepInFlight(t *testing.T) {
 	m, began, letGo := gated()
 	g := start(t, func(context.Context) (Model, error) { return m, nil })
-	await[*actors.RankReady](g)
-	g.send(step(0, []int32{1}))
+	g.ready()
+	g.send(step(1, []int32{1}))
 	<-began
 	if err := g.sys.Root.StopFuture(g.pid).Wait(); err != nil {
 		t.Fatalf("stop: %v", err)
@@ -175,12 +200,12 @@ func TestStopWaitsForTheStepInFlight(t *testing.T) {
 func TestAbandonEndsTheStepInFlight(t *testing.T) {
 	m, began, _ := gated()
 	g := start(t, func(context.Context) (Model, error) { return m, nil })
-	await[*actors.RankReady](g)
-	g.send(step(0, []int32{1}))
+	g.ready()
+	g.send(step(1, []int32{1}))
 	<-began
 	g.rank.Abandon()
-	if d := await[*actors.StepDone](g); !errors.Is(d.Err, context.Canceled) {
-		t.Errorf("done: %+v, want the step cancelled", d)
+	if d := await[*actors.StepDone](g); !errors.Is(d.Err, context.Canceled) || hal.ClassOf(d.Err) != hal.Aborted || d.Lost {
+		t.Errorf("done: %+v, want the step cancelled, which is nobody's fault", d)
 	}
 }
 
@@ -199,7 +224,7 @@ func TestRankFails(t *testing.T) {
 				t.Errorf("failed: %v, want %s", f.Err, tt.want)
 			}
 			<-g.rank.Done()
-			g.send(step(0, []int32{1}))
+			g.send(step(1, []int32{1}))
 			if r := await[*actors.Refused](g); !strings.Contains(r.Reason, tt.want) {
 				t.Errorf("a step then: %v", r)
 			}
@@ -211,10 +236,10 @@ func TestRankFails(t *testing.T) {
 			return &hal.Error{Op: "MatMul", Device: "cpu:0", Class: hal.DeviceLost, Detail: "gone"}
 		}
 		g := start(t, func(context.Context) (Model, error) { return m, nil })
-		await[*actors.RankReady](g)
+		g.ready()
 		g.send(step(6, []int32{1}))
 		d := await[*actors.StepDone](g)
-		if !d.Lost || hal.ClassOf(d.Err) != hal.DeviceLost || !strings.Contains(d.Err.Error(), "rank 0 on node n: step 6: cpu:0: MatMul: gone") {
+		if !d.Lost || hal.ClassOf(d.Err) != hal.DeviceLost || !strings.Contains(d.Err.Error(), "rank 0 on node n: step 6: layer 0: attention: cpu:0: MatMul: gone") {
 			t.Errorf("done: %+v", d)
 		}
 		if f := await[*actors.RankFailed](g); hal.ClassOf(f.Err) != hal.DeviceLost {
@@ -227,8 +252,8 @@ func TestRankFails(t *testing.T) {
 func TestRestartKeepsState(t *testing.T) {
 	opens := 0
 	g := start(t, func(context.Context) (Model, error) { opens++; return actortest.NewModel(vocab, limits), nil })
-	await[*actors.RankReady](g)
-	broken := step(0, []int32{1})
+	g.ready()
+	broken := step(1, []int32{1})
 	broken.Batch = nil
 	g.send(broken) // on the device thread: the rank is lost, the process lives
 	if d := await[*actors.StepDone](g); !d.Lost || d.Err == nil {
@@ -236,7 +261,7 @@ func TestRestartKeepsState(t *testing.T) {
 	}
 	await[*actors.RankFailed](g)
 	g.sys.Root.Send(g.pid, &result{}) // no StepDone in it: the actor itself panics
-	g.send(step(1, []int32{1}))
+	g.send(step(2, []int32{1}))
 	if r := await[*actors.Refused](g); !strings.Contains(r.Reason, "panic on the device thread") {
 		t.Errorf("after the restart: %v, want the state kept", r)
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,6 +16,8 @@ import (
 type story struct {
 	prompt   []int32
 	want     []int32 // the answer if nothing stops it
+	all      []int32 // prompt and answer as if nothing stopped it, up to the model length
+	limit    int     // length at which it ends for sure
 	ignore   bool
 	stopAt   int // tokens after which the shell stops it, as for a stop string; 0 never
 	got      []int32
@@ -23,11 +26,12 @@ type story struct {
 	finishes int
 }
 
-// TestCore plays random arrivals, aborts, stops and failed steps against the core and checks after each step what must
-// always hold: rows within the budget, every position fed once and in order with the right token, blocks owned by one
-// request, the pool whole at the end, each request ended exactly once.
+// TestCore plays random arrivals, aborts, stops, failed steps and restarts against the core, with a plan maker that answers late and
+// parks at will, and a rank that keeps its KV by slot and runs ahead of what the core knows. It checks at each turn what must always
+// hold: votes in order and once, rows within the budget, every position fed once and in order, every token chosen from the request's
+// own KV, blocks owned by one request, the pool whole at the end, each request ended exactly once, with its own tokens.
 func TestCore(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(400) {
 		if err := playRandom(seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -37,39 +41,56 @@ func TestCore(t *testing.T) {
 type world struct {
 	r       *rand.Rand
 	set     Settings
+	stand   *standing
 	core    *core
+	inc     uint64
+	vote    *actors.Vote // not planned yet
 	stories map[actors.RequestID]*story
 	last    actors.RequestID
 	vocab   int
+	wave    uint64
+	rank    fakeRank
+}
+
+// fakeRank runs the steps that it has, in order.
+type fakeRank struct {
+	cache  map[int32]int32             // by slot
+	chosen map[actors.RequestID]int32  // by the last step
+	ran    uint64                      // number of the last step
+	out    map[uint64][]actors.Sampled // what the core has not heard of
 }
 
 func playRandom(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
-	w := &world{r: r, vocab: 2 + r.IntN(12), stories: map[actors.RequestID]*story{}}
+	w := &world{r: r, vocab: 2 + r.IntN(12), stories: map[actors.RequestID]*story{}, inc: 1}
+	w.rank = fakeRank{cache: map[int32]int32{}, chosen: map[actors.RequestID]int32{}, out: map[uint64][]actors.Sampled{}}
 	block := 1 + r.IntN(5)
 	length := 4 + r.IntN(30)
 	w.set = Settings{
-		Term: 1, Epoch: 1, ModelLen: length, MaxNumBatchedTokens: 1 + r.IntN(12), MaxNumSeqs: 1 + r.IntN(6),
+		Engine: 3, Epoch: 1, GroupRanks: 1, ModelLen: length, MaxNumBatchedTokens: 1 + r.IntN(12), MaxNumSeqs: 1 + r.IntN(6),
 		BlockSize: block, KVBlocks: kv.BlocksFor(length, block) + r.IntN(20), EOS: []int32{int32(r.IntN(w.vocab))},
 	}
-	w.core = newCore(w.set)
-	for i := range 400 {
-		if i < 250 && r.IntN(3) == 0 {
+	w.stand = &standing{engine: 3, ranks: 1, epoch: 1}
+	w.core = newCore(w.set, w.stand)
+	w.stand.call(&actors.Called{Epoch: 1, Step: 1})
+	for i := range 600 {
+		if i < 350 && r.IntN(4) == 0 {
 			w.arrive()
 		}
-		if err := w.act(); err != nil {
+		if err := w.act(i < 500); err != nil {
 			return fmt.Errorf("after %d turns: %w", i, err)
 		}
 	}
+	w.stand.drain = true
 	for range 100000 { // until nothing is left
-		if len(w.core.byID) == 0 && w.core.flight == nil {
+		if w.core.drained() {
 			return w.check()
 		}
-		if err := w.act(); err != nil {
+		if err := w.act(false); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%d requests never end", len(w.core.byID))
+	return fmt.Errorf("never drained: %d requests, %d flights, plan %+v", len(w.core.byID), len(w.stand.flights), w.stand.last)
 }
 
 func (w *world) arrive() {
@@ -80,7 +101,9 @@ func (w *world) arrive() {
 		s.prompt = append(s.prompt, int32(w.r.IntN(w.vocab)))
 	}
 	most := w.r.IntN(12)
-	s.want = actortest.Answer(s.prompt, min(most, w.set.ModelLen-n), w.vocab)
+	s.all = append(slices.Clone(s.prompt), actortest.Answer(s.prompt, w.set.ModelLen-n, w.vocab)...)
+	s.limit = min(n+most, w.set.ModelLen)
+	s.want = s.all[n:s.limit]
 	if i := slices.Index(s.want, w.set.EOS[0]); i >= 0 && !s.ignore {
 		s.want = s.want[:i+1]
 	}
@@ -88,7 +111,11 @@ func (w *world) arrive() {
 		s.stopAt = 1 + w.r.IntN(4)
 	}
 	w.stories[w.last] = s
-	if !w.core.submit(w.last, s.prompt, &actors.Request{MaxTokens: most, IgnoreEOS: s.ignore}) {
+	r := &actors.Request{MaxTokens: most, IgnoreEOS: s.ignore}
+	if s.stopAt > 0 {
+		r.Stop = []string{"a string that the shell would look for"}
+	}
+	if !w.core.submit(w.last, s.prompt, r) {
 		w.finish(s, actors.FinishLength)
 	}
 }
@@ -97,56 +124,63 @@ func (w *world) finish(s *story, reason actors.FinishReason) {
 	s.finish, s.finishes = reason, s.finishes+1
 }
 
-// act is one turn: an abort perhaps, then a step that is begun, done or failed.
-func (w *world) act() error {
-	if w.r.IntN(12) == 0 && w.last > 0 {
+// act is one turn: something happens, then the core goes on as its shell makes it.
+func (w *world) act(trouble bool) error {
+	if trouble && w.r.IntN(15) == 0 && w.last > 0 {
 		id := 1 + actors.RequestID(w.r.IntN(int(w.last)))
 		if w.core.end(id) {
 			w.finish(w.stories[id], actors.FinishAbort)
 		}
 	}
-	if w.core.flight == nil {
-		run, err := w.core.next()
-		if err != nil || run == nil {
-			if err == nil && len(w.core.byID) > 0 {
-				err = fmt.Errorf("parked with %d requests", len(w.core.byID))
-			}
-			return err
-		}
-		return w.begun(run)
+	var err error
+	switch {
+	case trouble && w.r.IntN(150) == 0:
+		w.restart()
+	case w.vote != nil && w.r.IntN(2) == 0:
+		err = w.plan(trouble)
+	case w.r.IntN(2) == 0:
+		err = w.run()
+	default:
+		err = w.land(trouble)
 	}
-	step, batch := w.core.step, w.core.batch
-	if w.r.IntN(25) == 0 {
-		ended, err := w.core.failed(step)
-		for _, id := range ended {
-			w.finish(w.stories[id], actors.FinishError)
-		}
+	if err != nil {
 		return err
 	}
-	return w.land(step, batch)
+	return w.goOn()
 }
 
-// begun checks a step and feeds its rows.
-func (w *world) begun(run *run) error {
-	rows := run.batch.Tokens()
-	if rows < 1 || rows > w.set.MaxNumBatchedTokens || run.plan.PadTo != rows || run.plan.Rows[0] != rows {
-		return fmt.Errorf("step %d: %d rows of at most %d, plan %+v", run.plan.Step, rows, w.set.MaxNumBatchedTokens, run.plan)
+// goOn votes and wakes.
+func (w *world) goOn() error {
+	if v := w.core.vote(); v != nil {
+		switch {
+		case w.vote != nil:
+			return fmt.Errorf("vote for step %d while that for %d has no plan", v.Step, w.vote.Step)
+		case v.Step != w.stand.at+1 || v.Engine != 3 || v.Epoch != 1 || v.Drain != w.stand.drain:
+			return fmt.Errorf("vote %+v after plan %d", v, w.stand.at)
+		case v.Rows == 0 && v.Queue > 0:
+			return fmt.Errorf("vote %+v: no rows, though requests wait that could run", v)
+		}
+		w.vote = v
+		return w.voted(v)
 	}
-	if len(run.batch.Rows) > w.set.MaxNumSeqs {
-		return fmt.Errorf("step %d: %d sequences of at most %d", run.plan.Step, len(run.batch.Rows), w.set.MaxNumSeqs)
+	work := w.core.work()
+	if w.stand.wake(work) {
+		w.stand.call(&actors.Called{Epoch: 1, Wave: w.wave, Step: w.stand.at + 1})
+		return w.goOn()
+	}
+	return nil
+}
+
+// voted checks the batch of a vote.
+func (w *world) voted(v *actors.Vote) error {
+	b := w.core.voted.batch
+	if rows := b.Tokens(); rows != v.Rows || rows > w.set.MaxNumBatchedTokens || len(b.Rows) > w.set.MaxNumSeqs {
+		return fmt.Errorf("step %d: %d rows of %d sequences, voted %d", v.Step, rows, len(b.Rows), v.Rows)
 	}
 	owner := map[int32]actors.RequestID{}
-	for _, r := range run.batch.Rows {
-		s := w.stories[r.Request]
-		all := append(slices.Clone(s.prompt), s.got...)
-		for i, token := range r.Tokens {
-			p := r.Position + i
-			if s.fed[p]++; s.fed[p] != 1 || token != all[p] || p > 0 && s.fed[p-1] == 0 {
-				return fmt.Errorf("request %d: token %d fed at position %d, %d times; want %d once, in order", r.Request, token, p, s.fed[p], all[p])
-			}
-		}
-		if end := r.Position + len(r.Tokens); end > len(r.Blocks)*w.set.BlockSize || r.Sample != (end == len(all)) {
-			return fmt.Errorf("request %d: rows end at %d of %d, %d blocks, sample %v", r.Request, end, len(all), len(r.Blocks), r.Sample)
+	for _, r := range b.Rows {
+		if end, limit := r.Position+len(r.Tokens), w.stories[r.Request].limit; end > len(r.Blocks)*w.set.BlockSize || end >= limit {
+			return fmt.Errorf("request %d: rows end at %d, %d blocks, limit %d: the last token is never fed", r.Request, end, len(r.Blocks), limit)
 		}
 		for _, b := range r.Blocks {
 			if other, taken := owner[b]; taken {
@@ -158,17 +192,151 @@ func (w *world) begun(run *run) error {
 	return nil
 }
 
-// land gives the step in flight its tokens.
-func (w *world) land(step uint64, batch *actors.Batch) error {
-	var sampled []actors.Sampled
-	for _, r := range batch.Rows {
-		if r.Sample {
-			s := w.stories[r.Request]
-			sampled = append(sampled, actors.Sampled{Request: r.Request, Token: actortest.Next(append(slices.Clone(s.prompt), s.got...), w.vocab)})
-		}
+// plan answers the vote: others may have work, or the coordinator may park the group in spite of ours.
+func (w *world) plan(trouble bool) error {
+	v := w.vote
+	p := &actors.Plan{
+		Epoch: 1, Step: v.Step, Action: actors.Park, Members: []int{1, 3}, Rows: []int{0, v.Rows}, Drain: []bool{true, v.Drain},
+		PadTo: max(1, v.Rows),
 	}
-	told, err := w.core.done(step, sampled)
-	for _, k := range told {
+	if v.Rows > 0 || v.Queue > 0 || trouble && w.r.IntN(5) == 0 {
+		p.Action = actors.Run
+	}
+	if trouble && w.r.IntN(20) == 0 {
+		p.Action = actors.Park
+	}
+	w.vote = nil
+	if !w.core.planned(p, w.inc) || w.core.planned(p, w.inc) {
+		return fmt.Errorf("plan %d is to be taken once", p.Step)
+	}
+	if n := len(w.stand.flights); n > 2 {
+		return fmt.Errorf("%d steps in flight", n)
+	}
+	return nil
+}
+
+// restart ends all requests and forgets the batches, as a panic does.
+func (w *world) restart() {
+	for id := range w.core.byID {
+		w.finish(w.stories[id], actors.FinishError)
+	}
+	w.inc++
+	w.stand.abandon()
+	w.core = newCore(w.set, w.stand)
+	if w.vote != nil && w.stand.voted != w.vote.Step {
+		panic("a vote is forgotten")
+	}
+}
+
+// run lets the rank run the next step that it has, whatever the core knows of the one before.
+func (w *world) run() error {
+	i := slices.IndexFunc(w.stand.flights, func(f *flight) bool { return f.plan.Step > w.rank.ran })
+	if i < 0 {
+		return nil
+	}
+	f := w.stand.flights[i]
+	if w.core.held(f.plan.Step) {
+		return nil
+	}
+	chosen := w.rank.chosen
+	if f.plan.Step != w.rank.ran+1 {
+		chosen = nil
+	}
+	w.rank.ran, w.rank.chosen = f.plan.Step, map[actors.RequestID]int32{}
+	sampled := []actors.Sampled{}
+	if f.batch == nil {
+		f.batch = &actors.Batch{}
+	}
+	ended := f.batch.Begin()
+	for i, r := range f.batch.Rows {
+		s, masked := w.stories[r.Request], ended != nil && ended[i]
+		if masked != (s.finishes > 0) {
+			return fmt.Errorf("step %d: request %d: masked %v, ended %d times before the step began", f.plan.Step, r.Request, masked, s.finishes)
+		}
+		if !masked {
+			var err error
+			if masked, err = w.feed(s, r, chosen); err != nil {
+				return fmt.Errorf("step %d: %w", f.plan.Step, err)
+			}
+		}
+		if !r.Sample {
+			continue
+		}
+		out := actors.Sampled{Request: r.Request, Masked: masked}
+		if !masked {
+			out.Token = actortest.Next(w.read(r), w.vocab)
+			w.rank.chosen[r.Request] = out.Token
+			if end := r.Position + len(r.Tokens); end < len(s.all) && out.Token != s.all[end] {
+				return fmt.Errorf("step %d: request %d: chose %d at %d, want %d: its KV is another's", f.plan.Step, r.Request, out.Token, end, s.all[end])
+			}
+		}
+		sampled = append(sampled, out)
+	}
+	w.rank.out[f.plan.Step] = sampled
+	return nil
+}
+
+// feed writes a run's tokens into the cache, unless the token before them has ended the request.
+func (w *world) feed(s *story, r actors.Rows, chosen map[actors.RequestID]int32) (masked bool, err error) {
+	for i, token := range r.Tokens {
+		p := r.Position + i
+		if token == actors.Placeholder {
+			chose, known := chosen[r.Request]
+			if !known || slices.Contains(r.Ends, chose) {
+				return true, nil
+			}
+			token = chose
+		}
+		if s.fed[p]++; s.fed[p] != 1 || token != s.all[p] || p > 0 && s.fed[p-1] == 0 {
+			return false, fmt.Errorf("request %d: token %d fed at position %d, %d times; want %d once, in order", r.Request, token, p, s.fed[p], s.all[p])
+		}
+		if p >= len(s.prompt) && !s.ignore && token == w.set.EOS[0] {
+			return false, fmt.Errorf("request %d: its EOS is fed at position %d", r.Request, p)
+		}
+		w.rank.cache[kv.Slot(r.Blocks, p, w.set.BlockSize)] = token
+	}
+	return false, nil
+}
+
+// read returns the tokens of a run's sequence from the cache.
+func (w *world) read(r actors.Rows) []int32 {
+	tokens := make([]int32, r.Position+len(r.Tokens))
+	for p := range tokens {
+		tokens[p] = w.rank.cache[kv.Slot(r.Blocks, p, w.set.BlockSize)]
+	}
+	return tokens
+}
+
+// land tells the core of the oldest step, if the rank has run it.
+func (w *world) land(trouble bool) error {
+	if len(w.stand.flights) == 0 {
+		return nil
+	}
+	f := w.stand.flights[0]
+	sampled, ran := w.rank.out[f.plan.Step]
+	if !ran {
+		return nil
+	}
+	delete(w.rank.out, f.plan.Step)
+	if trouble && w.r.IntN(25) == 0 && f.inc == w.inc {
+		w.stand.drop(f)
+		ended, err := w.core.failed(f.plan.Step)
+		for _, id := range ended {
+			w.finish(w.stories[id], actors.FinishError)
+		}
+		return err
+	}
+	if !f.answer(0, &actors.StepDone{Sampled: sampled}) || f.answer(0, &actors.StepDone{}) || w.stand.landed() != f {
+		return errors.New("an answer is to be taken once")
+	}
+	if f.inc != w.inc {
+		return nil
+	}
+	o, err := w.core.done(f.plan.Step, f.sampled)
+	if o.rows > f.rows || o.prompt > o.rows || o.generated != len(o.tokens) {
+		return fmt.Errorf("step %d of %d rows: %+v", f.plan.Step, f.rows, o)
+	}
+	for _, k := range o.tokens {
 		s := w.stories[k.id]
 		s.got = append(s.got, k.sampled.Token)
 		switch {
@@ -202,71 +370,4 @@ func (w *world) check() error {
 		}
 	}
 	return nil
-}
-
-// TestPromptsNeverStopAnAnswer: while new prompts keep coming, an answer gets a token in every step.
-func TestPromptsNeverStopAnAnswer(t *testing.T) {
-	c := newCore(Settings{ModelLen: 64, MaxNumBatchedTokens: 8, MaxNumSeqs: 4, BlockSize: 4, KVBlocks: 64})
-	c.submit(1, []int32{1}, &actors.Request{MaxTokens: 20})
-	for i := range 20 {
-		c.submit(actors.RequestID(i+2), make([]int32, 30), &actors.Request{MaxTokens: 1})
-		r, err := c.next()
-		if err != nil || r == nil {
-			t.Fatalf("step %d: %v, %v", i, r, err)
-		}
-		var sampled []actors.Sampled
-		for _, rows := range r.batch.Rows {
-			if rows.Sample {
-				sampled = append(sampled, actors.Sampled{Request: rows.Request, Token: 7})
-			}
-		}
-		if sampled[0].Request != 1 {
-			t.Fatalf("step %d runs %v: request 1 must be in every step", i, sampled)
-		}
-		if _, err := c.done(r.plan.Step, sampled); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, running := c.byID[1]; running {
-		t.Error("request 1 has its 20 tokens and still runs")
-	}
-}
-
-// TestAbortsOfWaitingRequests: those that ended while they waited are passed over, and the others keep their order.
-func TestAbortsOfWaitingRequests(t *testing.T) {
-	c := newCore(Settings{ModelLen: 8, MaxNumBatchedTokens: 8, MaxNumSeqs: 2, BlockSize: 4, KVBlocks: 64})
-	for i := range 100 {
-		c.submit(actors.RequestID(i), []int32{1}, &actors.Request{MaxTokens: 1})
-	}
-	for i := range 100 {
-		if i%7 != 3 {
-			c.end(actors.RequestID(i))
-		}
-	}
-	var got []actors.RequestID
-	for {
-		r, err := c.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			break
-		}
-		var sampled []actors.Sampled
-		for _, rows := range r.batch.Rows {
-			got = append(got, rows.Request)
-			sampled = append(sampled, actors.Sampled{Request: rows.Request, Token: 7})
-		}
-		if _, err := c.done(r.plan.Step, sampled); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, id := range got {
-		if want := actors.RequestID(7*i + 3); id != want {
-			t.Fatalf("ran %v, want every seventh from 3", got)
-		}
-	}
-	if len(got) != 14 || len(c.waiting) != 0 || c.ended != 0 || c.pool.FreeBlocks() != 64 {
-		t.Errorf("ran %d, %d still listed, %d counted as ended, %d blocks free", len(got), len(c.waiting), c.ended, c.pool.FreeBlocks())
-	}
 }

@@ -14,9 +14,12 @@ import (
 // Options describe a scheduler.
 type Options struct {
 	Settings
-	Rank   *actor.PID // runs the steps
-	Ledger *Ledger
-	Logger *slog.Logger
+	Node      string       // name of the node, for messages
+	FirstRank int          // global number of the engine's first rank
+	Ranks     []*actor.PID // the engine's ranks, in order
+	Agent     *actor.PID   // of the engine's group on this node; receives Vote, Wake, Broken
+	Ledger    *Ledger
+	Logger    *slog.Logger
 	// NewText returns a function that takes the tokens of one answer in order and returns the text each completes. It is
 	// nil without a tokenizer: then answers have no text and requests no stop strings.
 	NewText func() func(id int32) string
@@ -26,19 +29,17 @@ type Options struct {
 type life struct {
 	opts        Options
 	incarnation uint64
-	step, wave  uint64 // where the next incarnation goes on
-	lost        error  // the rank will not run another step
+	stand       *standing
+	drainers    []*actor.PID // to be told when the engine has drained
 }
 
-// Props make the scheduler's actor. An incarnation that fails ends its requests with an error; the next one starts empty, and
-// what the rank still has to say to the former is dropped. They are used for one spawn.
+// Props make the scheduler's actor. An incarnation that fails ends its requests with an error; the next one starts empty where the
+// engine stands: steps of the former that are planned later run without rows. They are used for one spawn.
 func Props(o Options) *actor.Props {
-	l := &life{opts: o}
+	l := &life{opts: o, stand: &standing{engine: o.Engine, ranks: len(o.Ranks), meets: o.GroupRanks > 1, epoch: o.Epoch}}
 	return actor.PropsFromProducer(func() actor.Actor {
 		l.incarnation++
-		c := newCore(o.Settings)
-		c.step, c.wave = l.step, l.wave
-		return &incarnation{life: l, inc: l.incarnation, core: c, answers: map[actors.RequestID]*answer{}}
+		return &incarnation{life: l, inc: l.incarnation, core: newCore(o.Settings, l.stand), answers: map[actors.RequestID]*answer{}}
 	})
 }
 
@@ -48,7 +49,6 @@ type incarnation struct {
 	inc     uint64
 	core    *core
 	answers map[actors.RequestID]*answer
-	running *run // the step at the rank
 	current *actors.Submit
 	client  *actor.PID // of current
 }
@@ -57,19 +57,27 @@ type incarnation struct {
 func (s *incarnation) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		s.opts.Ledger.kvFree(s.core.pool.FreeBlocks())
+		s.goOn(ctx)
 	case *actors.Submit:
 		s.current, s.client = m, ctx.Sender()
 		s.onSubmit(ctx, m)
 		s.current, s.client = nil, nil
 	case *actors.Abort:
 		s.onAbort(ctx, m)
+	case *actors.Called:
+		s.onCalled(ctx, m)
+	case *actors.Planned:
+		s.onPlanned(ctx, m)
 	case *actors.StepDone:
 		s.onStepDone(ctx, m)
 	case *actors.Refused:
-		s.onUnrun(ctx, m.Incarnation, m.Step, m)
+		s.onUnrun(ctx, m.Rank, m.Step, m.Incarnation, errors.New("refused: "+m.Reason))
 	case *actors.Busy:
-		s.onUnrun(ctx, m.Incarnation, m.Step, fmt.Errorf("step %d: the rank still runs what it was given before the scheduler restarted", m.Step))
+		s.onUnrun(ctx, m.Rank, m.Step, m.Incarnation, errors.New("the rank has two steps already"))
+	case *actors.Drain:
+		s.onDrain(ctx)
+	case *actors.EpochEnded:
+		s.onEpochEnded(ctx, m)
 	case *actor.Restarting:
 		s.onEnd(ctx, errors.New("the scheduler failed and restarts"))
 	case *actor.Stopping:
@@ -83,8 +91,8 @@ func (s *incarnation) Receive(ctx actor.Context) {
 func (s *incarnation) onSubmit(ctx actor.Context, m *actors.Submit) {
 	a := &answer{client: ctx.Sender(), stops: sample.NewStopMatcher(m.Request.Stop)}
 	s.answers[m.ID] = a
-	if s.lost != nil {
-		s.tell(ctx, m.ID, actors.Chunk{Finish: actors.FinishError, Err: s.lost})
+	if err := s.refusal(); err != nil {
+		s.tell(ctx, m.ID, actors.Chunk{Finish: actors.FinishError, Err: err})
 		return
 	}
 	if s.opts.NewText != nil {
@@ -97,6 +105,18 @@ func (s *incarnation) onSubmit(ctx actor.Context, m *actors.Submit) {
 	s.goOn(ctx)
 }
 
+// refusal returns why the engine takes no request, nil if it does.
+func (s *incarnation) refusal() error {
+	switch {
+	case s.stand.over != nil:
+		return s.stand.over
+	case s.stand.drain:
+		return fmt.Errorf("engine %d is draining: it takes no new requests", s.opts.Engine)
+	default:
+		return nil
+	}
+}
+
 func (s *incarnation) onAbort(ctx actor.Context, m *actors.Abort) {
 	if a, ok := s.answers[m.ID]; ok {
 		s.tell(ctx, m.ID, actors.Chunk{Text: a.stops.Flush(), Finish: actors.FinishAbort})
@@ -104,82 +124,55 @@ func (s *incarnation) onAbort(ctx actor.Context, m *actors.Abort) {
 	}
 }
 
-func (s *incarnation) onStepDone(ctx actor.Context, m *actors.StepDone) {
-	if m.Lost {
-		s.onLost(ctx, m.Err)
-		return
+func (s *incarnation) onCalled(ctx actor.Context, m *actors.Called) {
+	if s.stand.call(m) {
+		s.goOn(ctx)
 	}
-	if m.Incarnation != s.inc || m.Epoch != s.opts.Epoch {
-		return // asked for by a former incarnation or in a former epoch, whose requests have ended
+}
+
+func (s *incarnation) onPlanned(ctx actor.Context, m *actors.Planned) {
+	if s.core.planned(m.Plan, s.inc) {
+		s.goOn(ctx)
 	}
-	if m.Err != nil {
-		s.unrun(ctx, m.Step, m.Err)
-		return
-	}
-	tokens, err := s.core.done(m.Step, m.Sampled)
-	if err != nil {
-		s.unrun(ctx, m.Step, err)
-		return
-	}
-	s.opts.Ledger.stepRun(s.running, generated(tokens))
-	s.running = nil
-	for _, t := range tokens {
-		s.tell(ctx, t.id, s.answers[t.id].take(t))
+}
+
+// onDrain keeps who asks; goOn answers.
+func (s *incarnation) onDrain(ctx actor.Context) {
+	s.stand.drain = true
+	if who := ctx.Sender(); who != nil {
+		s.drainers = append(s.drainers, who)
 	}
 	s.goOn(ctx)
 }
 
-func generated(tokens []token) int {
-	n := 0
-	for _, t := range tokens {
-		if t.err == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// onUnrun takes that the rank did not run a step.
-func (s *incarnation) onUnrun(ctx actor.Context, inc, step uint64, err error) {
-	if inc == s.inc {
-		s.unrun(ctx, step, err)
-	}
-}
-
-// unrun ends the requests of the step in flight with err; the others go on.
-func (s *incarnation) unrun(ctx actor.Context, step uint64, err error) {
-	ids, unknown := s.core.failed(step)
-	if unknown != nil {
-		s.opts.Logger.Error("answer for a step that is not in flight", "engine", s.opts.Engine, "error", errors.Join(unknown, err))
+func (s *incarnation) onEpochEnded(ctx actor.Context, m *actors.EpochEnded) {
+	if m.Epoch != s.opts.Epoch {
 		return
 	}
-	s.running = nil
-	s.opts.Logger.Error("step failed", "engine", s.opts.Engine, "step", step, "requests", len(ids), "error", err)
-	for _, id := range ids {
-		s.tell(ctx, id, actors.Chunk{Text: s.answers[id].stops.Flush(), Finish: actors.FinishError, Err: err})
+	err := m.Err
+	if err == nil {
+		err = fmt.Errorf("engine %d: epoch %d of its group has ended", s.opts.Engine, m.Epoch)
 	}
-	s.goOn(ctx)
+	s.endAll(ctx, err)
 }
 
-// onLost ends all requests: the rank is gone.
-func (s *incarnation) onLost(ctx actor.Context, err error) {
-	s.lost = err
+// endAll ends the engine's requests, those that come later too.
+func (s *incarnation) endAll(ctx actor.Context, err error) {
+	s.stand.end(err)
 	for id, a := range s.answers {
 		s.tell(ctx, id, actors.Chunk{Text: a.stops.Flush(), Finish: actors.FinishError, Err: err})
 	}
+	s.goOn(ctx)
 }
 
 // onEnd answers all requests when the incarnation ends, the one among them at whose message it panicked. The core is left
 // alone: it may be what failed, and goes with the incarnation, its pool included.
 func (s *incarnation) onEnd(ctx actor.Context, err error) {
-	s.life.step, s.life.wave = s.core.step, s.core.wave
-	if s.running != nil {
-		s.life.step = s.running.plan.Step + 1
-	}
 	err = fmt.Errorf("engine %d: %w", s.opts.Engine, err)
 	if m := s.current; m != nil && s.answers[m.ID] == nil {
 		s.answers[m.ID] = &answer{client: s.client, stops: sample.NewStopMatcher(nil)}
 	}
+	s.stand.abandon()
 	s.opts.Ledger.kvFree(s.opts.KVBlocks)
 	for id, a := range s.answers {
 		delete(s.answers, id)
@@ -205,20 +198,20 @@ func (s *incarnation) tell(ctx actor.Context, id actors.RequestID, c actors.Chun
 	}
 }
 
-// goOn starts the next step if there is one to run.
+// goOn does what is due: hands planned steps over, votes, wakes, tells who waits for the drain.
 func (s *incarnation) goOn(ctx actor.Context) {
-	if s.lost != nil {
-		return
+	s.handOver(ctx)
+	if v := s.core.vote(); v != nil {
+		ctx.Send(s.opts.Agent, v)
 	}
-	r, err := s.core.next()
-	switch {
-	case err != nil:
-		panic(fmt.Sprintf("scheduler: invariant \"an engine's own vote makes a plan\" broken: %v", err))
-	case r == nil:
-		s.opts.Ledger.kvFree(s.core.pool.FreeBlocks())
-		return
+	if s.stand.wake(s.core.work()) {
+		ctx.Send(s.opts.Agent, &actors.Wake{Engine: s.opts.Engine, Epoch: s.opts.Epoch})
 	}
-	s.running = r
 	s.opts.Ledger.kvFree(s.core.pool.FreeBlocks())
-	ctx.Request(s.opts.Rank, &actors.Step{Plan: r.plan, Batch: r.batch, Incarnation: s.inc})
+	if s.core.drained() {
+		for _, who := range s.drainers {
+			ctx.Send(who, &actors.Drained{Engine: s.opts.Engine})
+		}
+		s.drainers = nil
+	}
 }

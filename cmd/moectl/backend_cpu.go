@@ -9,5 +9,8 @@ import (
 // cpuBackend computes on the host's cores. It is always there.
 var cpuBackend = cli.Backend{
 	Name: "cpu",
-	Open: func(index int) (hal.Device, error) { return cpu.Open(cpu.Options{Index: index}) },
+	Open: func(index int, c cli.Compute) (hal.Device, error) {
+		return cpu.Open(cpu.Options{Index: index, Devices: c.Ranks, Threads: c.Threads, Bind: c.Bind, Off: c.KernelsOff})
+	},
+	Check: cpu.CheckKernels,
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/moerack/moerack/actors/node"
 	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/hal/cpu"
+	"github.com/moerack/moerack/messages/bus/natsbus"
 	"github.com/moerack/moerack/model/config"
 	"github.com/moerack/moerack/model/sample"
 	"github.com/moerack/moerack/model/token"
@@ -56,13 +57,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 
+	// The bus that carries votes and plans: a NATS server inside this process, which opens no port.
+	bus, err := natsbus.Start(ctx, natsbus.Options{})
+	if err != nil {
+		return err
+	}
+
 	// The node: the caller chooses the backend, here the host's processor.
 	options := node.Defaults()
-	options.Open = func(index int) (hal.Device, error) { return cpu.Open(cpu.Options{Index: index}) }
+	options.Bus = bus
+	options.Open = func(index int) (hal.Device, error) { return cpu.Open(cpu.Options{Index: index, Devices: 1}) }
 	options.Config, options.Checkpoint, options.Tokenizer = cfg, checkpoint, tokenizer
 	n, err := node.Start(ctx, options)
 	if err != nil {
-		return err
+		return errors.Join(err, bus.Close(context.WithoutCancel(ctx)))
 	}
 	err = generate(ctx, n, out, actors.Request{
 		Text:      prompt,
@@ -73,7 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	// Close waits for the step in flight, with a context of its own: the other may have ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if closeErr := n.Close(closing); closeErr != nil {
+	if closeErr := errors.Join(n.Close(closing), bus.Close(closing)); closeErr != nil {
 		return errors.Join(err, closeErr) // the weights stay mapped: someone may still read them
 	}
 	return errors.Join(err, checkpoint.Close())

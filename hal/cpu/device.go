@@ -7,41 +7,86 @@ import (
 
 	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/kernels"
-	"github.com/moerack/moerack/kernels/ref"
+	"github.com/moerack/moerack/kernels/simd"
 )
 
 // Options say which CPU device to open.
 type Options struct {
 	Index int // number of the device on this host, from 0; it only names the device
+	// Devices of this host, from index 0, that are used at once and share its processors; 0: nothing is known of others.
+	Devices int
+	// Threads of the device, the one that calls it included; 0: the processors shared by Devices, one if these are not known.
+	Threads int
+	// Bind keeps each thread but the calling one to a processor, if Devices is known and there are enough for all.
+	Bind bool
+	// Off are names of kernels' instruction sets that are not to be used, as in simd.Names.
+	Off []string
 }
 
-// Open returns a CPU device. It costs nothing and holds nothing until tensors are allocated. The caller closes it.
+// maxThreads bounds the threads of a device, far above what a host has.
+const maxThreads = 1024
+
+// Open returns a CPU device. It holds nothing but its threads until tensors are allocated. The caller closes it.
 func Open(o Options) (hal.Device, error) {
 	if o.Index < 0 {
 		return nil, &hal.Error{Op: "Open", Device: "cpu", Class: hal.CallerFault, Detail: fmt.Sprintf("device number %d: must be 0 or more", o.Index)}
 	}
-	d := &device{name: fmt.Sprintf("cpu:%d", o.Index), table: ref.Table()}
+	if o.Threads < 0 || o.Threads > maxThreads {
+		return nil, &hal.Error{Op: "Open", Device: "cpu", Class: hal.CallerFault, Detail: fmt.Sprintf("%d threads: must be 1 … %d, or 0", o.Threads, maxThreads)}
+	}
+	threads, bound := o.share(processors())
+	table, choices, err := simd.Select(o.Off)
+	if err != nil {
+		return nil, &hal.Error{Op: "Open", Device: "cpu", Class: hal.CallerFault, Detail: "kernels", Err: err}
+	}
+	d := &device{name: fmt.Sprintf("cpu:%d", o.Index), table: table, pace: newPace(), pool: newPool(threads, bound)}
+	for _, c := range choices {
+		d.kernels = append(d.kernels, hal.Kernel{Op: c.Op, Impl: c.Implementation, Why: c.Why})
+	}
 	return d, nil
+}
+
+// CheckKernels returns what is wrong with Options.Off.
+func CheckKernels(off []string) error {
+	_, _, err := simd.Select(off)
+	return err
+}
+
+// share returns the device's number of threads, and the processors that they keep to, nil for any.
+func (o Options) share(processors []int) (threads int, bound []int) {
+	threads = o.Threads
+	if threads == 0 {
+		threads = 1
+		if o.Devices > 0 {
+			threads = min(max(1, len(processors)/o.Devices), maxThreads)
+		}
+	}
+	if from := o.Index * threads; o.Bind && o.Devices > 0 && o.Devices*threads <= len(processors) && from+threads <= len(processors) {
+		bound = processors[from : from+threads]
+	}
+	return threads, bound
 }
 
 // device is used by one goroutine, except for its name and table, which never change.
 type device struct {
 	name    string
 	table   kernels.Table
+	kernels []hal.Kernel
+	pool    *pool
+	onPulse func(waits bool) error
+	pace    pace
 	closed  bool
 	buffers map[*buffer]struct{}
+	comms   []*comm // not closed yet
 }
 
 // Describe says what the host is and which kernels run.
 func (d *device) Describe() hal.Description {
-	const why = "plain Go is the only implementation in this build"
-	ops := []string{"Embed", "RMSNorm", "MatMul", "HeadMatMul", "Rope", "MLAAttention", "Route", "SwiGLU", "Combine", "Add"}
-	ks := make([]hal.Kernel, len(ops))
-	for i, op := range ops {
-		ks[i] = hal.Kernel{Op: op, Impl: d.table.Name, Why: why}
-	}
-	return hal.Description{Name: d.name, Backend: "cpu", Model: processor(), Cores: runtime.NumCPU(), Kernels: ks}
+	return hal.Description{Name: d.name, Backend: "cpu", Model: processor(), Cores: runtime.NumCPU(), Threads: d.pool.threads, Kernels: d.kernels}
 }
+
+// Pulse has f called between the parts of long operations, and around waits in collectives.
+func (d *device) Pulse(f func(waits bool) error) { d.onPulse = f }
 
 // Memory asks the system.
 func (d *device) Memory() (hal.Memory, error) {
@@ -125,6 +170,8 @@ func (d *device) Import(dtype hal.DType, rows, cols int, data []byte) (hal.Tenso
 		b.u16 = view[uint16](data)
 	case hal.F8E4M3:
 		b.u8 = data
+	case hal.I8:
+		b.i8 = view[int8](data)
 	}
 	return d.tensor(b, dtype, rows, cols), nil
 }
@@ -151,9 +198,17 @@ func (d *device) NewStream() (hal.Stream, error) {
 	return &stream{dev: d}, nil
 }
 
-// Close drops all memory.
+// Close drops all memory. A communicator that was left open gives up its part, so that nobody waits for this device.
 func (d *device) Close() error {
+	if !d.closed {
+		d.pool.close()
+	}
 	d.closed = true
+	for len(d.comms) > 0 {
+		if err := d.comms[0].Close(); err != nil {
+			return err
+		}
+	}
 	for b := range d.buffers {
 		b.Free()
 	}
@@ -164,7 +219,7 @@ func (d *device) fault(op, format string, args ...any) error {
 	return &hal.Error{Op: op, Device: d.name, Class: hal.CallerFault, Detail: fmt.Sprintf(format, args...)}
 }
 
-// buffer is host memory in one of four element types. After Free all slices are nil, so a late use is found by its bounds.
+// buffer is host memory in one of five element types. After Free all slices are nil, so a late use is found by its bounds.
 type buffer struct {
 	dev   *device
 	bytes int64
@@ -173,6 +228,7 @@ type buffer struct {
 	i32   []int32
 	u16   []uint16
 	u8    []uint8
+	i8    []int8
 }
 
 // Bytes returns the size in bytes.
@@ -185,5 +241,5 @@ func (b *buffer) Free() {
 	}
 	b.freed = true
 	delete(b.dev.buffers, b)
-	b.f32, b.i32, b.u16, b.u8 = nil, nil, nil, nil
+	b.f32, b.i32, b.u16, b.u8, b.i8 = nil, nil, nil, nil, nil
 }

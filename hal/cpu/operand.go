@@ -30,12 +30,27 @@ func (s *stream) buffer(op, name string, t hal.Tensor, rows, cols int) *buffer {
 		s.fail(op, "%s: its buffer was freed", name)
 	case t.Rows != rows || t.Cols != cols:
 		s.fail(op, "%s: %s, want (%d, %d)", name, t, rows, cols)
-	case t.Offset < 0 || t.Rows < 0 || t.Cols < 0 || t.Rows > 1 && t.Stride < t.Cols || extent(t)*int64(t.DType.Size()) > b.bytes:
+	case !inside(t, b.bytes):
 		s.fail(op, "%s: view (offset %d, stride %d) of %s leaves its buffer of %d bytes", name, t.Offset, t.Stride, t, b.bytes)
 	default:
 		return b
 	}
 	return nil
+}
+
+// inside reports whether a view lies in a buffer of so many bytes. No size is taken for granted, so no product may overflow.
+func inside(t hal.Tensor, bytes int64) bool {
+	if t.DType.Size() == 0 {
+		return false
+	}
+	n := bytes / int64(t.DType.Size())
+	if t.Offset < 0 || t.Rows < 0 || t.Cols < 0 || int64(t.Offset) > n || int64(t.Cols) > n {
+		return false
+	}
+	if t.Rows > 1 && (t.Stride < t.Cols || int64(t.Rows-1) > n/int64(max(t.Stride, 1))) {
+		return false
+	}
+	return extent(t) <= n
 }
 
 // extent returns how many elements of its buffer a view reaches.
@@ -70,7 +85,8 @@ func (s *stream) ints(op, name string, t hal.Tensor, rows, cols int) kernels.Int
 	return kernels.Ints{Data: b.i32[t.Offset:], Rows: rows, Cols: cols, Stride: t.Stride}
 }
 
-// vector returns a row of n indices, each of which must be in [low, high).
+// vector returns a row of n indices, each of which must be low … high; math.MinInt32 as low allows any negative index, which means
+// none.
 func (s *stream) vector(op, name string, t hal.Tensor, n int, low, high int) []int32 {
 	v := s.ints(op, name, t, 1, n)
 	if s.err != nil {
@@ -78,8 +94,8 @@ func (s *stream) vector(op, name string, t hal.Tensor, n int, low, high int) []i
 	}
 	row := v.Row(0)
 	for i, x := range row {
-		if int(x) < low || int(x) >= high {
-			s.fail(op, "%s[%d] = %d, want %d … %d", name, i, x, low, high-1)
+		if int(x) < low || int(x) > high {
+			s.fail(op, "%s[%d] = %d, want %d … %d", name, i, x, low, high)
 			return nil
 		}
 	}
@@ -102,19 +118,20 @@ func (s *stream) weight(slot int, op, name string, w hal.Weight, out, in int) *k
 	if b == nil {
 		return k
 	}
-	k.Out, k.In = out, in
-	from, n := t.Offset, out*in
+	k.Out, k.In, k.Stride = out, in, t.Stride
+	from, to := t.Offset, int(extent(t))
 	switch {
-	case t.Stride != t.Cols:
-		s.fail(op, "%s: rows have gaps (stride %d, %d columns)", name, t.Stride, t.Cols)
 	case t.DType == hal.F32 && b.f32 != nil:
-		k.Format, k.F32 = kernels.F32, b.f32[from:from+n]
+		k.Format, k.F32 = kernels.F32, b.f32[from:to]
 	case t.DType == hal.BF16 && b.u16 != nil:
-		k.Format, k.U16 = kernels.BF16, b.u16[from:from+n]
+		k.Format, k.U16 = kernels.BF16, b.u16[from:to]
 	case t.DType == hal.F16 && b.u16 != nil:
-		k.Format, k.U16 = kernels.F16, b.u16[from:from+n]
+		k.Format, k.U16 = kernels.F16, b.u16[from:to]
 	case t.DType == hal.F8E4M3 && b.u8 != nil:
-		k.Format, k.U8 = kernels.F8E4M3, b.u8[from:from+n]
+		k.Format, k.U8 = kernels.F8E4M3, b.u8[from:to]
+	case t.DType == hal.I8 && b.i8 != nil:
+		k.Format, k.I8 = kernels.I8, b.i8[from:to]
+		s.checkInt8(op, name, w)
 	default:
 		s.fail(op, "%s: %s is not a weight", name, t)
 	}
@@ -124,18 +141,23 @@ func (s *stream) weight(slot int, op, name string, w hal.Weight, out, in int) *k
 	return k
 }
 
+// scale adds the scales of w to its view; they must cover it from (RowStart, ColStart) on.
 func (s *stream) scale(op, name string, w hal.Weight, k *kernels.Weight) {
-	if w.BlockRows < 1 || w.BlockCols < 1 || k.Format != kernels.F8E4M3 {
+	if w.BlockRows < 1 || w.BlockCols < 1 || k.Format != kernels.F8E4M3 && k.Format != kernels.I8 {
 		s.fail(op, "%s: scales of %d×%d blocks for %s", name, w.BlockRows, w.BlockCols, w.Data)
 		return
 	}
-	k.BlockRows, k.BlockCols = w.BlockRows, w.BlockCols
-	rows := (k.Out + w.BlockRows - 1) / w.BlockRows
-	k.ScaleCols = (k.In + w.BlockCols - 1) / w.BlockCols
-	m := s.mat(op, "scale of a weight", w.Scale, rows, k.ScaleCols)
-	if s.err == nil && m.Stride != m.Cols {
-		s.fail(op, "%s: scale rows have gaps", name)
+	if !covers(w.Scale.Rows, w.BlockRows, w.RowStart, k.Out) || !covers(w.Scale.Cols, w.BlockCols, w.ColStart, k.In) {
+		s.fail(op, "%s: scales %s of %d×%d blocks do not cover %s at row %d, column %d", name, w.Scale, w.BlockRows, w.BlockCols, w.Data, w.RowStart, w.ColStart)
 		return
 	}
-	k.Scale = m.Data
+	m := s.mat(op, "scale of a weight", w.Scale, w.Scale.Rows, w.Scale.Cols)
+	k.Scale, k.ScaleCols = m.Data, m.Stride
+	k.BlockRows, k.BlockCols, k.RowStart, k.ColStart = w.BlockRows, w.BlockCols, w.RowStart, w.ColStart
+}
+
+// covers reports whether so many blocks of a size hold the elements [start, start+n).
+func covers(blocks, size, start, n int) bool {
+	end := start + n
+	return start >= 0 && end >= start && blocks > 0 && (end-1)/size < blocks
 }

@@ -1,18 +1,24 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/kernels"
 )
 
 // Embed looks rows up.
-func (s *stream) Embed(out hal.Tensor, table hal.Weight, ids hal.Tensor) {
+func (s *stream) Embed(out hal.Tensor, table hal.Weight, ids hal.Tensor, first int) {
 	const op = "Embed"
+	if first < 0 {
+		s.fail(op, "first = %d, want 0 or more", first)
+	}
 	w := s.weight(0, op, "table", table, -1, out.Cols)
 	o := s.mat(op, "out", out, ids.Cols, out.Cols)
-	ix := s.vector(op, "ids", ids, ids.Cols, 0, w.Out)
+	ix := s.vector(op, "ids", ids, ids.Cols, 0, math.MaxInt32)
+	s.refuseInt8(op, "table", w)
 	if s.err == nil {
-		s.dev.table.Embed(o, w, ix)
+		s.dev.table.Embed(o, w, ix, first)
 	}
 }
 
@@ -22,7 +28,7 @@ func (s *stream) RMSNorm(out, x, weight hal.Tensor, eps float32) {
 	o, a := s.mat(op, "out", out, x.Rows, x.Cols), s.mat(op, "x", x, x.Rows, x.Cols)
 	w := s.mat(op, "weight", weight, 1, x.Cols)
 	if s.err == nil {
-		s.dev.table.RMSNorm(o, a, w.Row(0), eps)
+		s.rmsNorm(op, o, a, w.Row(0), eps)
 	}
 }
 
@@ -32,7 +38,8 @@ func (s *stream) MatMul(out, x hal.Tensor, weight hal.Weight) {
 	w := s.weight(0, op, "w", weight, out.Cols, x.Cols)
 	o, a := s.mat(op, "out", out, x.Rows, out.Cols), s.mat(op, "x", x, x.Rows, x.Cols)
 	if s.err == nil {
-		s.dev.table.MatMul(o, a, w)
+		s.product(o, a, s.quantizedFor(w, a), w)
+		s.products(op)
 	}
 }
 
@@ -47,9 +54,12 @@ func (s *stream) HeadMatMul(out, x hal.Tensor, weight hal.Weight, h hal.HeadMatM
 	if s.err == nil && (h.Heads < 1 || h.From < 0 || h.From >= h.To || h.To > h.Rows || h.InStride < in || h.OutStride < to) {
 		s.fail(op, "%+v does not fit weight %s", h, weight.Data)
 	}
+	if h.Transposed {
+		s.refuseInt8(op, "w, transposed", w)
+	}
 	o, a := s.mat(op, "out", out, x.Rows, h.Heads*h.OutStride), s.mat(op, "x", x, x.Rows, h.Heads*h.InStride)
 	if s.err == nil {
-		s.dev.table.HeadMatMul(o, a, w, kernels.HeadMatMul(h))
+		s.headMatMul(op, o, a, w, kernels.HeadMatMul(h))
 	}
 }
 
@@ -61,9 +71,9 @@ func (s *stream) Rope(out, x, positions, table hal.Tensor, r hal.Rope) {
 	}
 	o, a := s.mat(op, "out", out, x.Rows, r.Heads*r.OutStride), s.mat(op, "x", x, x.Rows, r.Heads*r.InStride)
 	angles := s.mat(op, "table", table, table.Rows, r.Dim)
-	pos := s.vector(op, "positions", positions, x.Rows, 0, table.Rows)
+	pos := s.vector(op, "positions", positions, x.Rows, 0, table.Rows-1)
 	if s.err == nil {
-		s.dev.table.Rope(o, a, pos, angles, kernels.Rope(r))
+		s.rotate(op, o, a, pos, angles, kernels.Rope(r))
 	}
 }
 
@@ -71,7 +81,7 @@ func (s *stream) Rope(out, x, positions, table hal.Tensor, r hal.Rope) {
 func (s *stream) StoreKV(cache, rows, slots hal.Tensor) {
 	const op = "StoreKV"
 	c, r := s.mat(op, "cache", cache, cache.Rows, rows.Cols), s.mat(op, "rows", rows, rows.Rows, rows.Cols)
-	ix := s.vector(op, "slots", slots, rows.Rows, minInt32, cache.Rows)
+	ix := s.vector(op, "slots", slots, rows.Rows, math.MinInt32, cache.Rows-1)
 	if s.err != nil {
 		return
 	}
@@ -81,9 +91,6 @@ func (s *stream) StoreKV(cache, rows, slots hal.Tensor) {
 		}
 	}
 }
-
-// minInt32 allows any negative index where negative means none.
-const minInt32 = -1 << 31
 
 // MLAAttention attends over the paged cache.
 func (s *stream) MLAAttention(out, q, cache, tables, seqs, positions hal.Tensor, a hal.MLAAttention) {
@@ -95,24 +102,30 @@ func (s *stream) MLAAttention(out, q, cache, tables, seqs, positions hal.Tensor,
 	qm := s.mat(op, "q", q, q.Rows, a.Heads*(a.Latent+a.Rope))
 	c := s.mat(op, "cache", cache, cache.Rows, a.Latent+a.Rope)
 	tb := s.ints(op, "tables", tables, tables.Rows, tables.Cols)
-	sq := s.vector(op, "seqs", seqs, q.Rows, minInt32, tables.Rows)
-	ps := s.vector(op, "positions", positions, q.Rows, 0, tables.Cols*a.BlockSize)
+	sq := s.vector(op, "seqs", seqs, q.Rows, math.MinInt32, tables.Rows-1)
+	ps := s.vector(op, "positions", positions, q.Rows, 0, tables.Cols*a.BlockSize-1)
 	if s.err != nil {
 		return
 	}
-	for r := range tb.Rows {
-		for i, b := range tb.Row(r) {
-			if b < 0 || (int(b)+1)*a.BlockSize > cache.Rows {
-				s.fail(op, "tables[%d][%d] = block %d, the cache has %d", r, i, b, cache.Rows/a.BlockSize)
+	if s.checkTables(op, tb, cache.Rows, a.BlockSize); s.err == nil {
+		s.attention(op, o, qm, c, tb, sq, ps, kernels.MLAAttention(a))
+	}
+}
+
+// checkTables refuses blocks that a cache of so many rows does not have.
+func (s *stream) checkTables(op string, tables kernels.Ints, slots, blockSize int) {
+	for r := range tables.Rows {
+		for i, b := range tables.Row(r) {
+			if b < 0 || (int(b)+1)*blockSize > slots {
+				s.fail(op, "tables[%d][%d] = block %d, the cache has %d", r, i, b, slots/blockSize)
 				return
 			}
 		}
 	}
-	s.dev.table.MLAAttention(o, qm, c, tb, sq, ps, kernels.MLAAttention(a), s.floats(kernels.AttentionTile))
 }
 
 // Route chooses experts.
-func (s *stream) Route(ids, weights, logits, bias hal.Tensor, r hal.Router) {
+func (s *stream) Route(ids, weights, logits, bias, seqs hal.Tensor, r hal.Router) {
 	const op = "Route"
 	k, experts := ids.Cols, logits.Cols
 	if err := r.Validate(experts, k); err != nil {
@@ -126,9 +139,13 @@ func (s *stream) Route(ids, weights, logits, bias hal.Tensor, r hal.Router) {
 			b = m.Row(0)
 		}
 	}
+	var sq []int32
+	if !seqs.IsZero() {
+		sq = s.vector(op, "seqs", seqs, logits.Rows, math.MinInt32, math.MaxInt32)
+	}
 	if s.err == nil {
 		kr := kernels.Router{Sigmoid: r.Scoring == hal.Sigmoid, Method: kernels.TopKMethod(r.Method), Groups: max(r.Groups, 1), TopGroups: r.TopGroups, Normalize: r.Normalize, Scale: r.Scale}
-		s.dev.table.Route(ix, w, l, b, kr, s.floats(kernels.RouterScratch(experts, kr.Groups)))
+		s.dev.table.Route(ix, w, l, b, sq, kr, s.floats(kernels.RouterScratch(experts, kr.Groups)))
 	}
 }
 
@@ -137,8 +154,10 @@ func (s *stream) SwiGLU(out, x hal.Tensor, gate, up hal.Weight) {
 	const op = "SwiGLU"
 	g, u := s.weight(0, op, "gate", gate, out.Cols, x.Cols), s.weight(1, op, "up", up, out.Cols, x.Cols)
 	o, a := s.mat(op, "out", out, x.Rows, out.Cols), s.mat(op, "x", x, x.Rows, x.Cols)
+	s.checkPair(op, g, u)
 	if s.err == nil {
-		s.dev.table.SwiGLU(o, a, g, u)
+		s.gatedProduct(o, a, s.quantizedFor(g, a), g, u)
+		s.products(op)
 	}
 }
 
@@ -147,7 +166,7 @@ func (s *stream) Add(out, a, b hal.Tensor) {
 	const op = "Add"
 	o, x, y := s.mat(op, "out", out, a.Rows, a.Cols), s.mat(op, "a", a, a.Rows, a.Cols), s.mat(op, "b", b, a.Rows, a.Cols)
 	if s.err == nil {
-		s.dev.table.Add(o, x, y)
+		s.add(op, o, x, y)
 	}
 }
 
@@ -155,7 +174,7 @@ func (s *stream) Add(out, a, b hal.Tensor) {
 func (s *stream) GatherRows(out, x, index hal.Tensor) {
 	const op = "GatherRows"
 	o, a := s.mat(op, "out", out, index.Cols, x.Cols), s.mat(op, "x", x, x.Rows, x.Cols)
-	ix := s.vector(op, "index", index, index.Cols, 0, x.Rows)
+	ix := s.vector(op, "index", index, index.Cols, 0, x.Rows-1)
 	for i, t := range ix {
 		copy(o.Row(i), a.Row(int(t)))
 	}

@@ -13,7 +13,10 @@ type stream struct {
 	err     error // first error since the last Synchronize
 	scratch []float32
 	weights [2]kernels.Weight // views of the weights of the op that runs
+	int8s   []int8            // quantized rows of the op that runs
+	steps   []float32         // their scales
 	starts  []int32           // (E) where the rows of each expert go, in Dispatch
+	task    task
 }
 
 func (s *stream) floats(n int) []float32 {

@@ -1,19 +1,25 @@
 package haltest
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
 	"github.com/moerack/moerack/hal"
 )
 
+// testEmbed looks up a whole vocabulary, and the rows 3 … 7 of a larger one: ids of other slices give zeros.
 func testEmbed(r *rig) {
 	w, v := r.weight(5, 4)
 	out := r.alloc(hal.F32, 3, 4)
-	r.st.Embed(out, w, r.i32(1, 4, 0, 4))
+	r.st.Embed(out, w, r.i32(1, 4, 0, 4), 0)
 	if got, want := r.floats(out), slices.Concat(v[16:], v[:4], v[16:]); !slices.Equal(got, want) {
 		r.Errorf("got %v, want %v", got, want)
+	}
+	out = r.f32(5, r.random(20)...)
+	none := make([]float32, 4)
+	r.st.Embed(out, w, r.i32(1, 2, 3, 7, 8, math.MaxInt32), 3)
+	if got, want := r.floats(out), slices.Concat(none, v[:4], v[16:], none, none); !slices.Equal(got, want) {
+		r.Errorf("a slice of the vocabulary gives %v, want %v", got, want)
 	}
 }
 
@@ -59,43 +65,6 @@ func testMatMul(r *rig) {
 	}
 	r.st.SwiGLU(y, x, w, up)
 	r.near("SwiGLU", r.floats(y), want, 1e-4)
-}
-
-// testFP8Blocks gives each block of a ragged matrix a scale of its own.
-func testFP8Blocks(r *rig) {
-	const out, in, block = 5, 7, 3
-	data, v := make([]byte, out*in), make([]float32, out*in)
-	scale := r.random((out + block - 1) / block * ((in + block - 1) / block))
-	for i := range data { // exponent codes give powers of two: 2^(e−7), and the sign
-		e := r.rand.IntN(15) + 1
-		data[i] = byte(e<<3 | r.rand.IntN(2)<<7)
-		v[i] = float32(math.Ldexp(1, e-7))
-		if data[i]&0x80 != 0 {
-			v[i] = -v[i]
-		}
-		v[i] *= scale[i/in/block*3+i%in/block]
-	}
-	d, err := r.dev.Import(hal.F8E4M3, out, in, data)
-	if err != nil {
-		r.Fatal(err)
-	}
-	raw := make([]byte, 4*len(scale))
-	for i, s := range scale {
-		binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(s))
-	}
-	s, err := r.dev.Import(hal.F32, 2, 3, raw)
-	if err != nil {
-		r.Fatal(err)
-	}
-	xv := r.random(2 * in)
-	y := r.alloc(hal.F32, 2, out)
-	r.st.MatMul(y, r.f32(2, xv...), hal.Weight{Data: d, Scale: s, BlockRows: block, BlockCols: block})
-	r.near("FP8", r.floats(y), mul(xv, v, in), 1e-4)
-
-	r.st.MatMul(y, r.f32(2, xv...), hal.Weight{Data: d, Scale: s, BlockRows: 4, BlockCols: 2})
-	if err := r.st.Synchronize(r.Context()); hal.ClassOf(err) != hal.CallerFault {
-		r.Errorf("scales of another grid: %v, want a caller's fault", err)
-	}
 }
 
 func testHeadMatMul(r *rig) {

@@ -77,11 +77,23 @@ func testRoute(r *rig) {
 		if c.bias != nil {
 			bias = r.f32(1, c.bias...)
 		}
-		r.st.Route(ids, weights, r.f32(1, c.logits...), bias, c.router)
+		r.st.Route(ids, weights, r.f32(1, c.logits...), bias, hal.Tensor{}, c.router)
 		if got := r.ints(ids); !slices.Equal(got, c.ids) {
 			r.Errorf("%s: chose %v, want %v", c.name, got, c.ids)
 		}
-		r.near(c.name, r.floats(weights), c.weights, tol)
+		alone := r.floats(weights)
+		r.near(c.name, alone, c.weights, tol)
+
+		nan := float32(math.NaN())
+		masked := slices.Concat([]float32{nan, nan, nan, nan}, c.logits, c.logits)
+		ids3, weights3 := r.i32(3, 9, 9, 9, 9, 9, 9), r.f32(3, 9, 9, 9, 9, 9, 9)
+		r.st.Route(ids3, weights3, r.f32(3, masked...), bias, r.i32(1, -1, 7, -2), c.router)
+		if got, want := r.ints(ids3), []int32{-1, -1, c.ids[0], c.ids[1], -1, -1}; !slices.Equal(got, want) {
+			r.Errorf("%s between padding: chose %v, want %v", c.name, got, want)
+		}
+		if got, want := r.floats(weights3), []float32{0, 0, alone[0], alone[1], 0, 0}; !slices.Equal(got, want) {
+			r.Errorf("%s between padding: weights %v, want %v", c.name, got, want)
+		}
 	}
 }
 
@@ -92,7 +104,7 @@ func testExperts(r *rig) {
 	xv, wv, sv := r.random(rows*hidden), r.random(rows*picks), r.random(rows*hidden)
 	x := r.f32(rows, xv...)
 	sorted, index, counts := r.alloc(hal.F32, rows*picks, hidden), r.alloc(hal.I32, rows, picks), r.alloc(hal.I32, 1, experts)
-	r.st.Dispatch(sorted, index, counts, x, r.i32(rows, ids...))
+	r.st.Dispatch(sorted, index, counts, x, r.i32(rows, ids...), 0)
 	if got, want := r.ints(counts), []int32{2, 2, 0, 2}; !slices.Equal(got, want) {
 		r.Errorf("counts %v, want %v", got, want)
 	}
@@ -135,4 +147,82 @@ func testExperts(r *rig) {
 		want[i] -= float64(sv[i])
 	}
 	r.near("experts without shared", r.floats(out), want, 1e-4)
+}
+
+// testPartialDispatch gives each of three ranks the pairs of its two experts out of six. Two picks are of no expert. What the ranks
+// compute in memory larger than their pairs, combined in one place, is what one rank computes.
+func testPartialDispatch(r *rig) {
+	const rows, picks, each, ranks, hidden, room = 4, 3, 2, 3, 5, 9
+	ids := []int32{5, 0, 3, 2, -1, 0, -1, -1, -1, 3, 2, 5}
+	x, weights := r.f32(rows, r.random(rows*hidden)...), r.f32(rows, r.random(rows*picks)...)
+	gate, up, down := make([]hal.Weight, each*ranks), make([]hal.Weight, each*ranks), make([]hal.Weight, each*ranks)
+	for e := range gate {
+		gate[e], _ = r.weight(7, hidden)
+		up[e], _ = r.weight(7, hidden)
+		down[e], _ = r.weight(hidden, 7)
+	}
+	// serve runs experts [first, first+n) and returns their rows, where each pair's is, and how many each expert had.
+	serve := func(first, n int) (y hal.Tensor, index, counts []int32) {
+		marks := r.random(room * hidden)
+		sorted, ix, cs := r.f32(room, marks...), r.i32(rows, slices.Repeat([]int32{77}, rows*picks)...), r.i32(1, slices.Repeat([]int32{77}, n)...)
+		r.st.Dispatch(sorted, ix, cs, x, r.i32(rows, ids...), first)
+		total := 0
+		for _, c := range r.ints(cs) {
+			total += int(c)
+		}
+		if got := r.floats(sorted.Slice(total, room)); !slices.Equal(got, marks[total*hidden:]) {
+			r.Errorf("experts from %d: rows behind the last pair were written", first)
+		}
+		act, y := r.alloc(hal.F32, room, 7), r.f32(room, marks...)
+		r.st.GroupedSwiGLU(act, sorted, cs, gate[first:first+n], up[first:first+n])
+		r.st.GroupedMatMul(y, act, cs, down[first:first+n])
+		if got := r.floats(y.Slice(total, room)); !slices.Equal(got, marks[total*hidden:]) {
+			r.Errorf("experts from %d: grouped ops wrote behind the rows that the counts name", first)
+		}
+		return y, r.ints(ix), r.ints(cs)
+	}
+	want := r.alloc(hal.F32, rows, hidden)
+	y, index, counts := serve(0, each*ranks)
+	if w := []int32{6, 0, 4, 2, -1, 1, -1, -1, -1, 5, 3, 7}; !slices.Equal(index, w) {
+		r.Errorf("index %v, want %v", index, w)
+	}
+	if w := []int32{2, 0, 2, 2, 0, 2}; !slices.Equal(counts, w) {
+		r.Errorf("counts %v, want %v", counts, w)
+	}
+	r.st.Combine(want, y, r.i32(rows, index...), weights, hal.Tensor{})
+
+	var all []float32 // the ranks' rows, one after the other
+	home := slices.Repeat([]int32{-1}, rows*picks)
+	for rank := range ranks {
+		y, index, _ := serve(rank*each, each)
+		for pair, i := range index {
+			switch mine := int(ids[pair])/each == rank && ids[pair] >= 0; {
+			case mine != (i >= 0):
+				r.Errorf("rank %d: pair %d of expert %d has index %d", rank, pair, ids[pair], i)
+			case mine:
+				home[pair] = int32(len(all)/hidden) + i
+			}
+		}
+		all = append(all, r.floats(y)...)
+	}
+	got := r.alloc(hal.F32, rows, hidden)
+	r.st.Combine(got, r.f32(ranks*room, all...), r.i32(rows, home...), weights, hal.Tensor{})
+	if g, w := r.floats(got), r.floats(want); !slices.Equal(g, w) {
+		r.Errorf("three ranks give %v, one gives %v", g, w)
+	}
+}
+
+// testMissingTerms leaves terms out of a sum: some, all with a shared row, all without.
+func testMissingTerms(r *rig) {
+	y, w := r.f32(2, 2, 3, 5, 7), r.f32(3, 10, 1, 10, 1, 10, 1)
+	index := r.i32(3, 1, 0, -1, 1, -1, -1)
+	shared, out := r.f32(3, .5, .5, .5, .5, .25, -.25), r.f32(3, 9, 9, 9, 9, 9, 9)
+	r.st.Combine(out, y, index, w, hal.Tensor{})
+	if got, want := r.floats(out), []float32{52, 73, 5, 7, 0, 0}; !slices.Equal(got, want) {
+		r.Errorf("got %v, want %v", got, want)
+	}
+	r.st.Combine(shared, y, index, w, shared)
+	if got, want := r.floats(shared), []float32{52.5, 73.5, 5.5, 7.5, .25, -.25}; !slices.Equal(got, want) {
+		r.Errorf("with shared, in place: got %v, want %v", got, want)
+	}
 }

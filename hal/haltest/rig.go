@@ -28,6 +28,12 @@ func newRig(t *testing.T, open func() (hal.Device, error)) *rig {
 			t.Errorf("close: %v", err)
 		}
 	})
+	return rigOn(t, dev)
+}
+
+// rigOn is a rig whose device the caller closes.
+func rigOn(t *testing.T, dev hal.Device) *rig {
+	t.Helper()
 	st, err := dev.NewStream()
 	if err != nil {
 		t.Fatalf("new stream: %v", err)

@@ -20,15 +20,25 @@ func Run(t *testing.T, open func() (hal.Device, error)) {
 		{"Import", testImport},
 		{"StickyErrors", testStickyErrors},
 		{"Lifetime", testLifetime},
+		{"Unwanted", testUnwanted},
 		{"Embed", testEmbed},
 		{"RMSNorm", testRMSNorm},
 		{"MatMul", testMatMul},
 		{"FP8Blocks", testFP8Blocks},
+		{"Slices", testSlices},
+		{"Reducer", testReducer},
+		{"MLAExpanded", testExpanded},
+		{"Int8", testInt8},
+		{"Int8Rounds", testInt8Rounds},
+		{"Int8Slices", testInt8Slices},
+		{"Int8Faults", testInt8Faults},
 		{"HeadMatMul", testHeadMatMul},
 		{"Rope", testRope},
 		{"KVAndAttention", testAttention},
 		{"Route", testRoute},
 		{"Experts", testExperts},
+		{"PartialDispatch", testPartialDispatch},
+		{"MissingTerms", testMissingTerms},
 		{"Rows", testRows},
 		{"WrongShapes", testWrongShapes},
 		{"WrongIndices", testWrongIndices},
@@ -36,4 +46,5 @@ func Run(t *testing.T, open func() (hal.Device, error)) {
 		t.Run(c.name, func(t *testing.T) { c.f(newRig(t, open)) })
 	}
 	t.Run("ForeignBuffer", func(t *testing.T) { testForeign(newRig(t, open), newRig(t, open)) })
+	t.Run("Comm", func(t *testing.T) { testComm(t, open) })
 }

@@ -58,13 +58,15 @@ func TestEveryKeyFromEverySource(t *testing.T) {
 	want := Settings{
 		Model: "m", Device: "cpu", MaxTokens: 7, Temperature: 0.25, TopP: 0.5, TopK: 4, Seed: 1<<64 - 1, IgnoreEOS: true, Logprobs: 2,
 		Stop: []string{"END"}, GenerationConfig: "auto", MaxModelLen: 64, MaxNumBatchedTokens: 8, MaxNumSeqs: 2, BlockSize: 4,
-		NumGPUBlocksOverride: 9, StartTimeout: time.Minute, StatsFile: "s.json", LogLevel: "error", LogFormat: "json",
+		NumGPUBlocksOverride: 9, StartTimeout: time.Minute, StallTimeout: time.Second, BusTimeout: time.Hour, MLAPrefill: Expanded, DataParallelSize: 4, TensorParallelSize: 2,
+		EnableExpertParallel: true, All2AllBackend: "allgather", DType: "bfloat16", CPUDevices: 8, Threads: 3, BindThreads: true, KernelsOff: "avx2", NATS: "nats://h:1", StatsFile: "s.json", LogLevel: "error", LogFormat: "json",
 	}
 	texts := map[string]string{
 		"model": "m", "device": "cpu", "max_tokens": "7", "temperature": "0.25", "top_p": "0.5", "top_k": "4", "seed": "18446744073709551615",
 		"ignore_eos": "true", "logprobs": "2", "stop": "END", "generation_config": "auto", "max_model_len": "64", "max_num_batched_tokens": "8",
 		"max_num_seqs": "2", "block_size": "4", "num_gpu_blocks_override": "9", "start_timeout": "1m", "stats_file": "s.json",
-		"log_level": "error", "log_format": "json",
+		"log_level": "error", "log_format": "json", "stall_timeout": "1s", "bus_timeout": "1h", "mla_prefill": "expanded", "data_parallel_size": "4", "tensor_parallel_size": "2",
+		"enable_expert_parallel": "true", "all2all_backend": "allgather", "dtype": "bfloat16", "cpu_devices": "8", "threads": "3", "bind_threads": "true", "kernels_off": "avx2", "nats": "nats://h:1",
 	}
 	var yaml strings.Builder
 	var environ []string
@@ -129,6 +131,15 @@ func TestValidateNamesLimits(t *testing.T) {
 		{"max_model_len", "-1", "--max-model-len=-1: must be 1 or more, or 0 for what the model and memory allow"},
 		{"block_size", "0", "--block-size=0: must be 1 or more"},
 		{"start_timeout", "0s", `--start-timeout=0s: must be positive, such as "300s"`},
+		{"stall_timeout", "99ms", `--stall-timeout=99ms: must be at least 100ms, such as "10s"`},
+		{"bus_timeout", "10ms", `--bus-timeout=10ms: must be at least 1s, such as "300s"`},
+		{"data_parallel_size", "0", "--data-parallel-size=0: must be 1 or more"},
+		{"tensor_parallel_size", "-2", "--tensor-parallel-size=-2: must be 1 or more"},
+		{"all2all_backend", "mc2", `--all2all-backend="mc2": must be auto or allgather`},
+		{"mla_prefill", "plain", `--mla-prefill="plain": must be absorbed or expanded`},
+		{"dtype", "float16", `--dtype="float16": must be auto or float32 or bfloat16 or w8a8`},
+		{"cpu_devices", "0", "--cpu-devices=0: must be 1 or more"},
+		{"threads", "-1", "--threads=-1: must be 1 or more, or 0 for this host's processors shared by its ranks"},
 		{"log_level", "loud", `--log-level="loud": must be debug or info or warn or error`},
 		{"log_format", "xml", `--log-format="xml": must be text or json`},
 	} {

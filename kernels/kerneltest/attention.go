@@ -80,27 +80,7 @@ func runPaged(k kernels.Table, g gen, q, latents kernels.Mat, positions []int32,
 	return out
 }
 
+// attention64 is latent attention of a head: latents are keys, and their first elements values.
 func attention64(q []float32, latents kernels.Mat, n int, a kernels.MLAAttention) (out, terms []float64) {
-	scores := make([]float64, n)
-	top, sum := math.Inf(-1), 0.0
-	for p := range n {
-		for i, v := range latents.Row(p) {
-			scores[p] += float64(q[i]) * float64(v)
-		}
-		scores[p] *= float64(a.Scale)
-		top = max(top, scores[p])
-	}
-	for p := range scores {
-		scores[p] = math.Exp(scores[p] - top)
-		sum += scores[p]
-	}
-	out, terms = make([]float64, a.Latent), make([]float64, a.Latent)
-	for p, w := range scores {
-		for i := range out {
-			v := w / sum * float64(latents.Row(p)[i])
-			out[i] += v
-			terms[i] += math.Abs(v)
-		}
-	}
-	return out, terms
+	return softmax64(q, latents, latents.Columns(0, a.Latent), n, float64(a.Scale))
 }

@@ -35,6 +35,7 @@ func testRoute(t *testing.T, k kernels.Table) {
 				}
 			}
 			testRouteBroken(t, k, g, r, experts)
+			testRouteMasked(t, k, g, r, logits, bias, ids, weights)
 		}
 	}
 	equal := kernels.Mat{Data: make([]float32, 8), Rows: 1, Cols: 8, Stride: 8}
@@ -66,10 +67,48 @@ func testRouteBroken(t *testing.T, k kernels.Table, g gen, r kernels.Router, exp
 	}
 }
 
+// testRouteMasked puts padding between rows: it chooses nothing, whatever its logits are, and changes no bit of the others.
+func testRouteMasked(t *testing.T, k kernels.Table, g gen, r kernels.Router, logits kernels.Mat, bias []float32, ids kernels.Ints, weights kernels.Mat) {
+	t.Helper()
+	seqs := make([]int32, logits.Rows)
+	for row := range seqs {
+		seqs[row] = int32(g.IntN(3)) - 1
+		if row < 3 {
+			seqs[row] = []int32{-1, 0, math.MinInt32}[row]
+		}
+		if seqs[row] < 0 {
+			logits.Row(row)[g.IntN(logits.Cols)] = float32(math.NaN())
+		}
+	}
+	gotIDs, gotWeights := routeRows(k, logits, bias, seqs, r, ids.Cols)
+	for row, seq := range seqs {
+		if seq >= 0 {
+			same(t, "routed among padding", gotWeights.Row(row), weights.Row(row))
+			if !slices.Equal(gotIDs.Row(row), ids.Row(row)) {
+				t.Fatalf("%+v: among padding chose %v, want %v", r, gotIDs.Row(row), ids.Row(row))
+			}
+			continue
+		}
+		for i, id := range gotIDs.Row(row) {
+			if w := gotWeights.Row(row)[i]; id != -1 || w != 0 {
+				t.Fatalf("%+v: padding row %d got expert %d with weight %g, want -1 with 0", r, row, id, w)
+			}
+		}
+	}
+}
+
 func route(k kernels.Table, logits kernels.Mat, bias []float32, r kernels.Router, picks int) (kernels.Ints, kernels.Mat) {
+	return routeRows(k, logits, bias, nil, r, picks)
+}
+
+// routeRows routes into memory that holds something already. // logits (T, E), seqs (T) or nil
+func routeRows(k kernels.Table, logits kernels.Mat, bias []float32, seqs []int32, r kernels.Router, picks int) (kernels.Ints, kernels.Mat) {
 	ids := kernels.Ints{Data: make([]int32, logits.Rows*picks), Rows: logits.Rows, Cols: picks, Stride: picks}
-	weights := kernels.Mat{Data: make([]float32, logits.Rows*picks), Rows: logits.Rows, Cols: picks, Stride: picks}
-	k.Route(ids, weights, logits, bias, r, make([]float32, kernels.RouterScratch(logits.Cols, r.Groups)))
+	for i := range ids.Data {
+		ids.Data[i] = math.MaxInt32
+	}
+	weights := guarded(logits.Rows, picks)
+	k.Route(ids, weights, logits, bias, seqs, r, make([]float32, kernels.RouterScratch(logits.Cols, r.Groups)))
 	return ids, weights
 }
 

@@ -16,15 +16,22 @@ const tolerance = 4e-6
 func Run(t *testing.T, k kernels.Table) {
 	t.Run("Embed", func(t *testing.T) { testEmbed(t, k) })
 	t.Run("MatMul", func(t *testing.T) { testMatMul(t, k) })
+	t.Run("Slices", func(t *testing.T) { testSlices(t, k) })
+	t.Run("Batches", func(t *testing.T) { testBatches(t, k) })
 	t.Run("HeadMatMul", func(t *testing.T) { testHeadMatMul(t, k) })
 	t.Run("SwiGLU", func(t *testing.T) { testSwiGLU(t, k) })
+	t.Run("Quantize", func(t *testing.T) { testQuantize(t, k) })
+	t.Run("MatMul8", func(t *testing.T) { testMatMul8(t, k) })
+	t.Run("SwiGLU8", func(t *testing.T) { testSwiGLU8(t, k) })
 	t.Run("RMSNorm", func(t *testing.T) { testRMSNorm(t, k) })
 	t.Run("Rope", func(t *testing.T) { testRope(t, k) })
 	t.Run("MLAAttention", func(t *testing.T) { testAttention(t, k) })
+	t.Run("AttendKeys", func(t *testing.T) { testAttendKeys(t, k) })
 	t.Run("Route", func(t *testing.T) { testRoute(t, k) })
 	t.Run("Combine", func(t *testing.T) { testCombine(t, k) })
 	t.Run("Add", func(t *testing.T) { testAdd(t, k) })
 	t.Run("Finite", func(t *testing.T) { testFinite(t, k) })
+	t.Run("Blocks", func(t *testing.T) { testBlocks(t, k) })
 }
 
 func testEmbed(t *testing.T, k kernels.Table) {
@@ -32,13 +39,18 @@ func testEmbed(t *testing.T, k kernels.Table) {
 	for name, f := range formats {
 		for _, h := range Sizes {
 			w := g.weight(f, 37, h)
-			ids := []int32{36, 0, 17, 17}
+			const first = 100 // of the table's rows, in the vocabulary
+			ids := []int32{136, 100, 99, 117, 117, 137, 0, math.MaxInt32}
 			out := guarded(len(ids), h)
-			k.Embed(out, w, ids)
+			k.Embed(out, w, ids, first)
 			checkGuards(t, name, out)
 			for r, id := range ids {
 				for i, v := range out.Row(r) {
-					near(t, fmt.Sprintf("%s (%d, %d)", name, r, i), v, element(w, int(id), i), 1, 0)
+					var want float64
+					if id >= first && id < first+37 {
+						want = element(w, int(id)-first, i)
+					}
+					near(t, fmt.Sprintf("%s id %d, element %d", name, id, i), v, want, 1, 0)
 				}
 			}
 		}
@@ -55,7 +67,7 @@ func testMatMul(t *testing.T, k kernels.Table) {
 			checkGuards(t, name, out)
 			for r := range rows {
 				for o := range outs {
-					sum, terms := dot64(w, o, x.Row(r))
+					sum, terms := dot64(w, o, 0, x.Row(r))
 					near(t, fmt.Sprintf("%s %d×%d (%d, %d)", name, outs, in, r, o), out.Row(r)[o], sum, terms, tolerance)
 				}
 				alone := guarded(1, outs)
@@ -66,9 +78,10 @@ func testMatMul(t *testing.T, k kernels.Table) {
 	}
 }
 
-func dot64(w *kernels.Weight, o int, x []float32) (sum, terms float64) {
+// dot64 is row o of w, from a column on, times x; terms is the sum of the absolute products.
+func dot64(w *kernels.Weight, o, from int, x []float32) (sum, terms float64) {
 	for i, v := range x {
-		p := element(w, o, i) * float64(v)
+		p := element(w, o, from+i) * float64(v)
 		sum += p
 		terms += math.Abs(p)
 	}
@@ -88,7 +101,7 @@ func testHeadMatMul(t *testing.T, k kernels.Table) {
 			for r := range rows {
 				for h := range heads {
 					for j := range to - from {
-						sum, terms := dot64(w, h*perHead+from+j, x.Row(r)[h*plain.InStride:][:in])
+						sum, terms := dot64(w, h*perHead+from+j, 0, x.Row(r)[h*plain.InStride:][:in])
 						near(t, name+" plain", out.Row(r)[h*plain.OutStride+j], sum, terms, tolerance)
 					}
 					if v := out.Row(r)[h*plain.OutStride+to-from]; v != guardValue {
@@ -136,8 +149,8 @@ func testSwiGLU(t *testing.T, k kernels.Table) {
 			checkGuards(t, name, out)
 			for r := range rows {
 				for o := range outs {
-					a, ta := dot64(gate, o, x.Row(r))
-					b, tb := dot64(up, o, x.Row(r))
+					a, ta := dot64(gate, o, 0, x.Row(r))
+					b, tb := dot64(up, o, 0, x.Row(r))
 					want := a / (1 + math.Exp(-a)) * b
 					near(t, name, out.Row(r)[o], want, (1+ta)*(1+tb), tolerance)
 				}
@@ -200,40 +213,9 @@ func testRope(t *testing.T, k kernels.Table) {
 		r.OutStride, r.OutOffset = r.InStride, r.InOffset
 		inPlace := kernels.Mat{Data: append([]float32(nil), x.Data...), Rows: rows, Cols: x.Cols, Stride: x.Stride}
 		k.Rope(x, x, pos, table, r)
-		k.Rope(inPlace, inPlace, pos[:], table, r)
+		k.Rope(inPlace, inPlace, pos, table, r)
 		for i := range rows {
 			same(t, "in place", x.Row(i), inPlace.Row(i))
-		}
-	}
-}
-
-func testCombine(t *testing.T, k kernels.Table) {
-	g := newGen(t, 7)
-	for _, h := range Sizes {
-		const rows, picks = 3, 4
-		y, w, shared := g.mat(rows*picks, h), g.mat(rows, picks), g.mat(rows, h)
-		index := kernels.Ints{Rows: rows, Cols: picks, Stride: picks + 1, Data: make([]int32, rows*(picks+1))}
-		for i, p := range g.Perm(rows * picks) {
-			index.Row(i / picks)[i%picks] = int32(p)
-		}
-		for _, sh := range []kernels.Mat{shared, {}} {
-			out := guarded(rows, h)
-			k.Combine(out, y, index, w, sh)
-			checkGuards(t, "Combine", out)
-			for r := range rows {
-				for i := range h {
-					sum := float32(w.Row(r)[0] * y.Row(int(index.Row(r)[0]))[i])
-					for j := 1; j < picks; j++ {
-						sum += float32(w.Row(r)[j] * y.Row(int(index.Row(r)[j]))[i])
-					}
-					if sh.Data != nil {
-						sum += sh.Row(r)[i]
-					}
-					if out.Row(r)[i] != sum {
-						t.Fatalf("H %d (%d, %d): got %g, want exactly %g", h, r, i, out.Row(r)[i], sum)
-					}
-				}
-			}
 		}
 	}
 }

@@ -14,10 +14,16 @@ func Table() kernels.Table {
 		HeadMatMul:   HeadMatMul,
 		Rope:         Rope,
 		MLAAttention: MLAAttention,
+		AttendKeys:   AttendKeys,
 		Route:        Route,
 		SwiGLU:       SwiGLU,
+		Quantize:     Quantize,
+		MatMul8:      MatMul8,
+		SwiGLU8:      SwiGLU8,
 		Combine:      Combine,
 		Add:          Add,
 		Finite:       Finite,
+		BlockMax:     BlockMax,
+		BlockSumExp:  BlockSumExp,
 	}
 }

@@ -60,38 +60,51 @@ func dotF16(w []uint16, x []float32) float32 {
 	return s
 }
 
+// unscaled serves FP8 weights that have no scales.
+var unscaled = []float32{1}
+
+// scaled returns the scales of the blocks that row o of an FP8 weight crosses, their width, and where in the first of them the row
+// begins: element i counts scale[(into+i)/block].
+func scaled(w *kernels.Weight, o int) (scale []float32, block, into int) {
+	if w.Scale == nil {
+		return unscaled, max(w.In, 1), 0
+	}
+	return w.Scale[(w.RowStart+o)/w.BlockRows*w.ScaleCols+w.ColStart/w.BlockCols:], w.BlockCols, w.ColStart % w.BlockCols
+}
+
 // dotF8 is row o of an F8_E4M3 weight times x; each element counts its block's scale, rounded to float32 as published.
 func dotF8(w *kernels.Weight, o int, x []float32) float32 {
-	row := w.U8[o*w.In:][:len(x)]
-	scale, block := []float32{1}, (len(x)+3)&^3 // without scales one block spans the row
-	if w.Scale != nil {
-		scale, block = w.Scale[o/w.BlockRows*w.ScaleCols:], w.BlockCols
-	}
+	row := w.U8[o*w.Stride:][:len(x)]
+	scale, block, into := scaled(w, o)
 	var s [4]float32
 	n := len(x) &^ 3
-	for from := 0; from < n; from += block {
-		f, i, to := scale[from/block], from, min(from+block, n)
-		for ; block%4 == 0 && i < to; i += 4 {
+	for i, k := 0, 0; i < n; k++ {
+		f, to := scale[k], min((k+1)*block-into, n)
+		for ; i < to && i&3 != 0; i++ { // the block before cut a group of four
+			s[i&3] += float32(f8e4m3[row[i]] * f * x[i])
+		}
+		for ; i+4 <= to; i += 4 {
 			a, b := row[i:i+4:i+4], x[i:i+4:i+4]
 			s[0] += float32(f8e4m3[a[0]] * f * b[0])
 			s[1] += float32(f8e4m3[a[1]] * f * b[1])
 			s[2] += float32(f8e4m3[a[2]] * f * b[2])
 			s[3] += float32(f8e4m3[a[3]] * f * b[3])
 		}
-		for ; i < to; i++ { // blocks that cut a group of four
+		for ; i < to; i++ { // this block cuts one
 			s[i&3] += float32(f8e4m3[row[i]] * f * x[i])
 		}
 	}
 	sum := (s[0] + s[1]) + (s[2] + s[3])
 	for i := n; i < len(x); i++ {
-		sum += float32(f8e4m3[row[i]] * scale[i/block] * x[i])
+		sum += float32(f8e4m3[row[i]] * scale[(into+i)/block] * x[i])
 	}
 	return sum
 }
 
 // dot returns row o of w times x. // x (In)
 func dot(w *kernels.Weight, o int, x []float32) float32 {
-	from, to := o*w.In, (o+1)*w.In
+	from := o * w.Stride
+	to := from + w.In
 	switch w.Format {
 	case kernels.F32:
 		return dotF32(w.F32[from:to], x)
@@ -106,7 +119,7 @@ func dot(w *kernels.Weight, o int, x []float32) float32 {
 
 // at returns the real value of element (o, i).
 func at(w *kernels.Weight, o, i int) float32 {
-	k := o*w.In + i
+	k := o*w.Stride + i
 	switch w.Format {
 	case kernels.F32:
 		return w.F32[k]
@@ -115,17 +128,15 @@ func at(w *kernels.Weight, o, i int) float32 {
 	case kernels.F16:
 		return fromF16(w.U16[k])
 	default:
-		v := f8e4m3[w.U8[k]]
-		if w.Scale != nil {
-			v *= w.Scale[o/w.BlockRows*w.ScaleCols+i/w.BlockCols]
-		}
-		return v
+		scale, block, into := scaled(w, o)
+		return f8e4m3[w.U8[k]] * scale[(into+i)/block]
 	}
 }
 
 // axpy adds a · row o of w to y. // y (In)
 func axpy(y []float32, a float32, w *kernels.Weight, o int) {
-	from, to := o*w.In, (o+1)*w.In
+	from := o * w.Stride
+	to := from + w.In
 	switch w.Format {
 	case kernels.F32:
 		for i, v := range w.F32[from:to] {
@@ -141,16 +152,10 @@ func axpy(y []float32, a float32, w *kernels.Weight, o int) {
 		}
 	default:
 		row := w.U8[from:to]
-		if w.Scale == nil {
-			for i, v := range row {
-				y[i] += float32(a * f8e4m3[v])
-			}
-			return
-		}
-		scale := w.Scale[o/w.BlockRows*w.ScaleCols:]
-		for first := 0; first < len(row); first += w.BlockCols {
-			f := scale[first/w.BlockCols]
-			for i := first; i < min(first+w.BlockCols, len(row)); i++ {
+		scale, block, into := scaled(w, o)
+		for i, k := 0, 0; i < len(row); k++ {
+			f := scale[k]
+			for end := min((k+1)*block-into, len(row)); i < end; i++ {
 				y[i] += float32(a * (f8e4m3[row[i]] * f))
 			}
 		}

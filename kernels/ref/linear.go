@@ -2,12 +2,16 @@ package ref
 
 import "github.com/moerack/moerack/kernels"
 
-// Embed sets out[t] to the values of table row ids[t]. // out (T, H), table (V, H), ids (T)
-func Embed(out kernels.Mat, table *kernels.Weight, ids []int32) {
+// Embed sets out[t] to the values of table row ids[t]−first, or to zeros if there is no such row. // out (T, H), table (V, H), ids (T)
+func Embed(out kernels.Mat, table *kernels.Weight, ids []int32, first int) {
 	for t, id := range ids {
-		row := out.Row(t)
+		row, from := out.Row(t), int(id)-first
+		if from < 0 || from >= table.Out {
+			clear(row)
+			continue
+		}
 		for i := range row {
-			row[i] = at(table, int(id), i)
+			row[i] = at(table, from, i)
 		}
 	}
 }

@@ -8,11 +8,20 @@ import (
 
 // Route chooses K experts for each row: softmax or sigmoid scores; greedy, group-limited (DeepSeek-V2, section 2.2.2) or
 // bias-corrected choice (DeepSeek-V3, section 2.1.2); weights from the scores without bias. Experts come in order of score,
-// largest first, ties by the lower expert. // ids, weights (T, K), logits (T, E), bias (E) or nil, scratch (2·E + Groups)
-func Route(ids kernels.Ints, weights, logits kernels.Mat, bias []float32, r kernels.Router, scratch []float32) {
+// largest first, ties by the lower expert. Rows of a negative sequence choose none: ids −1, weights 0.
+// // ids, weights (T, K), logits (T, E), bias (E) or nil, seqs (T) or nil, scratch (2·E + Groups)
+func Route(ids kernels.Ints, weights, logits kernels.Mat, bias []float32, seqs []int32, r kernels.Router, scratch []float32) {
 	experts := logits.Cols
 	scores, choice, groups := scratch[:experts], scratch[experts:2*experts], scratch[2*experts:]
 	for t := range logits.Rows {
+		picks := ids.Row(t)
+		if seqs != nil && seqs[t] < 0 {
+			for k := range picks {
+				picks[k] = -1
+			}
+			clear(weights.Row(t))
+			continue
+		}
 		if r.Sigmoid {
 			for e, l := range logits.Row(t) {
 				scores[e] = 1 / (1 + exp(-l))
@@ -29,7 +38,6 @@ func Route(ids kernels.Ints, weights, logits kernels.Mat, bias []float32, r kern
 		if r.Method != kernels.Greedy {
 			limitGroups(choice, groups[:r.Groups], r)
 		}
-		picks := ids.Row(t)
 		topK(picks, choice)
 		sortByScore(picks, scores)
 		weigh(weights.Row(t), picks, scores, r)

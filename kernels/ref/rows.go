@@ -32,22 +32,30 @@ func Rope(out, x kernels.Mat, positions []int32, table kernels.Mat, r kernels.Ro
 	}
 }
 
-// Combine sets out[t] = ((w₀·y₀ + w₁·y₁) + … ) + shared[t] in this order, y_k = rows[index[t][k]]. out may be shared.
-// // out (T, H), rows (M, H), index, weights (T, K), shared (T, H) or without data
+// Combine sets out[t] = ((w₀·y₀ + w₁·y₁) + … ) + shared[t] in this order, y_k = rows[index[t][k]], without the terms of index −1;
+// zeros if nothing is left. out may be shared. // out (T, H), rows (M, H), index, weights (T, K), shared (T, H) or without data
 func Combine(out, rows kernels.Mat, index kernels.Ints, weights, shared kernels.Mat) {
 	for t := range out.Rows {
 		to, ix, ws := out.Row(t), index.Row(t), weights.Row(t)
 		for i := range to {
 			var sum float32
+			first := true // the first term is the sum so far, not added to 0: −0 stays −0
 			for k, r := range ix {
+				if r < 0 {
+					continue
+				}
 				v := float32(ws[k] * rows.Data[int(r)*rows.Stride+i])
-				if k == 0 {
-					sum = v
+				if first {
+					sum, first = v, false
 				} else {
 					sum += v
 				}
 			}
-			if shared.Data != nil {
+			switch {
+			case shared.Data == nil:
+			case first:
+				sum = shared.Data[t*shared.Stride+i]
+			default:
 				sum += shared.Data[t*shared.Stride+i]
 			}
 			to[i] = sum

@@ -94,11 +94,14 @@ type YaRN struct {
 }
 
 // Quantization says how linear weights are stored. The zero value: as plain
-// floating-point numbers. Otherwise they are FP8 (E4M3), each block of BlockRows x
-// BlockCols weights with one float32 scale.
+// floating-point numbers.
 type Quantization struct {
+	// Above 0: FP8 (E4M3), each block of so many weights with one float32 scale.
 	BlockRows int
 	BlockCols int
+	// W8A8: int8, each row with one float32 scale, and the up-projection of the
+	// latent in two tensors (package weights has the layout).
+	W8A8 bool
 }
 
 // FP8 reports whether linear weights are stored as scaled FP8 blocks.

@@ -1,6 +1,7 @@
 package deepseek_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/weights"
 	"github.com/moerack/moerack/model/weights/weightstest"
+	"github.com/moerack/moerack/topology"
 )
 
 // checkpoint is a random model: what the file holds, and the real values in float64.
@@ -172,14 +174,32 @@ func (k *checkpoint) poison(tb testing.TB, name string, row int) {
 // limits fit the tests of this package.
 var limits = nn.Limits{Rows: 32, Samples: 32, Sequences: 4, ModelLen: 64, Blocks: 32, BlockSize: 4}
 
+// alone is the place of a rank without others.
+var alone = topology.Place{TP: 1, EP: 1}
+
+// forward runs a whole step of a rank without others.
+func forward(ctx context.Context, m *deepseek.Model, b *nn.Batch) (nn.Output, error) {
+	out, err := m.Forward(ctx, b, nn.Step{Number: 1, Exchange: topology.Local, Stages: 1})
+	if err != nil {
+		return nn.Output{}, err
+	}
+	return out, m.Share(ctx, nil)
+}
+
 // open writes the checkpoint and loads it.
 func (k *checkpoint) open(tb testing.TB, c *config.Config) (*deepseek.Model, error) {
 	tb.Helper()
-	return k.load(tb, c, func(d hal.Device) hal.Device { return d })
+	return k.at(tb, c, alone)
 }
 
-// load is open on a wrapped device.
-func (k *checkpoint) load(tb testing.TB, c *config.Config, wrap func(hal.Device) hal.Device) (*deepseek.Model, error) {
+// at is open at a place of a layout.
+func (k *checkpoint) at(tb testing.TB, c *config.Config, p topology.Place) (*deepseek.Model, error) {
+	tb.Helper()
+	return k.load(tb, c, p, func(d hal.Device) hal.Device { return d })
+}
+
+// load is at on a wrapped device.
+func (k *checkpoint) load(tb testing.TB, c *config.Config, p topology.Place, wrap func(hal.Device) hal.Device) (*deepseek.Model, error) {
 	tb.Helper()
 	dir := tb.TempDir()
 	if err := weightstest.Write(filepath.Join(dir, "model.safetensors"), k.tensors...); err != nil {
@@ -193,7 +213,7 @@ func (k *checkpoint) load(tb testing.TB, c *config.Config, wrap func(hal.Device)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m, err := deepseek.Load(tb.Context(), wrap(dev), c, ckpt.NewReader(), limits)
+	m, err := deepseek.Load(tb.Context(), wrap(dev), c, p, ckpt.NewReader(), limits)
 	tb.Cleanup(func() {
 		if m != nil {
 			m.Close()

@@ -1,17 +1,23 @@
 // Package deepseek is the DeepSeek-V2 and V3 architecture (V2-Lite, V2, V3/R1, Kimi-K2): multi-head latent attention in the
 // absorbed form for every token, dense first layers, then mixtures of experts with shared experts.
 //
-// Forward reads in the order of the computation, over hal only. Shapes: T rows of the step, S rows whose logits are wanted,
-// H hidden, N heads, E experts, K experts per token, I width of an MLP; latent is kv_lora_rank, rope qk_rope_head_dim, nope
-// qk_nope_head_dim, value v_head_dim.
+// A model is one rank's share: with tensor parallelism its heads, its width of the MLPs and its tokens of embedding and head;
+// with expert parallelism its experts, whole. A step is a list of ops (Ops), the same on all ranks that meet, and Forward walks it, over hal
+// only. It makes no communicators and samples nothing.
+//
+// Shapes: T rows of the step, R of them brought to the experts by this rank, M rows at its experts, S rows whose logits are
+// wanted, H hidden, n heads of this rank, E experts, K experts per token, I width of an MLP; latent is kv_lora_rank, rope
+// qk_rope_head_dim, nope qk_nope_head_dim, value v_head_dim.
 package deepseek
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/model/config"
+	"github.com/moerack/moerack/model/exchange"
 	"github.com/moerack/moerack/model/nn"
 )
 
@@ -19,22 +25,51 @@ import (
 const latentEps = 1e-6
 
 // Model is one rank's share of the network on a device, with buffers for steps up to its limits. It belongs to the goroutine
-// that owns the device.
+// that owns the device; Progress and Load may be read by anyone.
 type Model struct {
-	cfg    *config.Config
-	limits nn.Limits
-	alloc  nn.Allocator
-	st     hal.Stream
-	inputs *nn.InputBuffers
-	act    activations
-	host   outputs
-	trace  func(Point, int, hal.Tensor)
+	cfg      *config.Config
+	share    share
+	limits   nn.Limits
+	list     []nn.Op // of every step
+	progress nn.Progress
+	load     *nn.Load
 
-	embed  hal.Weight // (vocab, H)
+	alloc    nn.Allocator
+	st       hal.Stream
+	tp       hal.Comm // of the engine's ranks; nil: not joined, or alone
+	unfit    error    // why no step can be run with the communicators that were given
+	exchange exchange.Exchange
+	inputs   *nn.InputBuffers
+	act      activations
+	host     outputs
+	step     step
+	trace    func(Point, int, hal.Tensor)
+
+	embed  hal.Weight // (the rank's part of the vocabulary, H)
 	layers []layer
 	norm   hal.Tensor // (1, H)
-	head   hal.Weight // (vocab, H)
+	head   hal.Weight // (the rank's part of the vocabulary, H)
 	rope   hal.Tensor // (model length, rope) cos and sin
+}
+
+// step is the state of the one that runs.
+type step struct {
+	ctx   context.Context //nolint:containedctx // of the call that runs: the device asks in the middle of an operation
+	batch *nn.Batch
+	in    nn.Inputs
+	bad   hal.Tensor // (1, T) I32 first layer that was not finite
+	x     hal.Tensor // (T, H) residual stream
+	h     hal.Tensor // (T, H) normed input of a block
+	y     hal.Tensor // (T, H) output of a block
+
+	from, to int        // the rows that this rank brings to the experts
+	own      hal.Tensor // (R, H) output of a block for them; y if that is all
+	ids      hal.Tensor // (R, K) I32
+	weights  hal.Tensor // (R, K)
+	visit    exchange.Visit
+	home     exchange.Home
+
+	sent nn.Traffic
 }
 
 // layer is one decoder layer. Either its dense MLP or its experts are there.
@@ -48,13 +83,20 @@ type layer struct {
 }
 
 type attention struct {
-	q      hal.Weight // (N·(nope+rope), H), or (N·(nope+rope), q_lora_rank) behind qDown
+	q      hal.Weight // (n·(nope+rope), H), or (n·(nope+rope), q_lora_rank) behind qDown
 	qDown  hal.Weight // (q_lora_rank, H), or none
 	qNorm  hal.Tensor // (1, q_lora_rank)
 	kvDown hal.Weight // (latent+rope, H)
 	kvNorm hal.Tensor // (1, latent)
-	kvUp   hal.Weight // (N·(nope+value), latent): for each head the rows of its keys, then of its values
-	out    hal.Weight // (H, N·value)
+	kUp    headRows   // (n·nope, latent)
+	vUp    headRows   // (n·value, latent)
+	out    hal.Weight // (H, n·value)
+}
+
+// headRows is a matrix of which rows [from, to) of every rows are meant: those of a head. Keys and values share one as published.
+type headRows struct {
+	w              hal.Weight
+	rows, from, to int
 }
 
 type mlp struct {
@@ -65,130 +107,170 @@ type mlp struct {
 type moe struct {
 	router   hal.Weight   // (E, H)
 	bias     hal.Tensor   // (1, E), or none
-	gate, up []hal.Weight // E of (I, H)
-	down     []hal.Weight // E of (H, I)
+	gate, up []hal.Weight // of the rank's experts, (I, H)
+	down     []hal.Weight // (H, I)
 	shared   *mlp         // or none
 }
 
-// Forward runs one step: it writes the KV rows of the batch and returns the logits of its samples. A batch that does not fit
-// is refused before anything runs; a device error names the layer. It returns when the device is done, or at the next layer after
-// ctx has ended.
-func (m *Model) Forward(ctx context.Context, b *nn.Batch) (nn.Output, error) {
-	if err := b.Check(m.limits, m.cfg.VocabSize); err != nil {
+// Progress says where in a step this rank is.
+func (m *Model) Progress() *nn.Progress { return &m.progress }
+
+// Load counts the rows that this rank's experts have served in all layers. With tensor parallelism inside the experts each rank of the
+// engine counts the same rows.
+func (m *Model) Load() *nn.Load { return m.load }
+
+// Forward runs one step: it writes the KV rows of the batch and returns the logits of its samples. A batch or a step that does not
+// fit is refused before anything runs; any later error is an *nn.OpError. It returns when the device is done, or soon
+// after ctx has ended, with class Aborted if that was in the middle of an operation.
+//
+// A step whose Forward succeeded is ended by Share, and until then its Progress shows the op "sample". A failed one
+// is over. All ranks that meet run the same steps, with as many rows; a rank that fails leaves the others waiting until their
+// communicator is aborted.
+func (m *Model) Forward(ctx context.Context, b *nn.Batch, s nn.Step) (nn.Output, error) {
+	if err := m.check(b, s); err != nil {
 		return nn.Output{}, err
 	}
+	m.progress.Begin(s.Number, &m.list)
+	m.begin(ctx, b)
+	i := 0
+	for ; m.list[i].Name != nn.OpSample; i++ {
+		m.progress.Enter(i)
+		if err := m.run(ctx, m.list[i]); err != nil {
+			return nn.Output{}, m.broken(i, err)
+		}
+	}
+	out, err := m.collect(ctx)
+	if err != nil {
+		return nn.Output{}, m.broken(i-1, err)
+	}
+	m.progress.Enter(i)
+	return out, nil
+}
+
+// Share ends a step whose Forward succeeded, exactly once: the engine's first rank gives what it sampled, and on its other ranks the
+// same number of tokens is filled in. Without other ranks, or tokens, nothing moves. // tokens (≤ samples)
+func (m *Model) Share(ctx context.Context, tokens []int32) error {
+	m.step.ctx = ctx //nolint:fatcontext // in place of that of Forward, not around it
+	err := m.giveTokens(ctx, tokens)
+	m.progress.End() // not deferred: where a panic happened must stay readable
+	return err
+}
+
+// giveTokens is the part of Share that meets the engine's ranks.
+func (m *Model) giveTokens(ctx context.Context, tokens []int32) error {
+	if len(tokens) > m.limits.Samples {
+		return fmt.Errorf("deepseek: %d tokens to share, buffers hold %d", len(tokens), m.limits.Samples)
+	}
+	last := len(m.list) - 1
+	if m.list[last].Name != nn.OpTokens {
+		return nil
+	}
+	m.progress.Enter(last)
+	if err := m.tokens(ctx, tokens); err != nil {
+		return m.broken(last, err)
+	}
+	return nil
+}
+
+// check refuses what does not fit.
+func (m *Model) check(b *nn.Batch, s nn.Step) error {
+	if err := b.Check(m.limits, m.cfg.VocabSize); err != nil {
+		return err
+	}
+	tp := m.share.place.TP
+	switch {
+	case s.Exchange != m.share.exchange():
+		return fmt.Errorf("deepseek: exchange %q: with experts on %d ranks it is %q", s.Exchange, m.share.place.EP, m.share.exchange())
+	case s.Stages != 1:
+		return fmt.Errorf("deepseek: %d stages: a step is run in one", s.Stages)
+	case b.Rows()%tp != 0:
+		return fmt.Errorf("deepseek: %d rows: must be padded to a multiple of the engine's %d ranks", b.Rows(), tp)
+	}
+	return m.unfit
+}
+
+// begin sets the state of the step and queues its inputs.
+func (m *Model) begin(ctx context.Context, b *nn.Batch) {
 	rows := b.Rows()
-	in := m.inputs.Put(m.st, b)
-	bad := m.clearMarks(rows) // (1, T)
+	s := step{
+		ctx:   ctx,
+		batch: b,
+		in:    m.inputs.Put(m.st, b),
+		bad:   m.act.marks.Columns(0, rows),
+		x:     m.act.x.Slice(0, rows),
+		h:     m.act.h.Slice(0, rows),
+		y:     m.act.y.Slice(0, rows),
+	}
+	s.from, s.to = m.share.own(rows)
+	s.own = s.y
+	if s.to-s.from < rows {
+		s.own = m.act.own.Slice(0, s.to-s.from)
+	}
+	m.step = s
+	m.st.PutInt32(s.bad, m.host.none[:rows])
+}
 
-	x := m.act.x.Slice(0, rows) // (T, H) the residual stream
-	m.st.Embed(x, m.embed, in.Tokens)
-	m.observe(Embedding, 0, x)
-	for i := range m.layers {
-		l := &m.layers[i]
-		h := m.act.h.Slice(0, rows) // (T, H)
-		y := m.act.y.Slice(0, rows) // (T, H)
+// run does one op and returns the stream's error, if one is known, or that ctx has ended.
+func (m *Model) run(ctx context.Context, op nn.Op) error {
+	if err := m.queue(ctx, op); err != nil {
+		return err
+	}
+	if m.st.Err() == nil && ctx.Err() == nil {
+		return nil
+	}
+	if err := m.st.Synchronize(ctx); err != nil {
+		return err
+	}
+	return errors.New("the stream reported an error and then none")
+}
 
-		m.st.RMSNorm(h, x, l.inputNorm, float32(m.cfg.RMSNormEps))
-		m.attend(y, h, &l.attn, l.cache, in)
-		m.st.Add(x, x, y)
+// pulse says that the operation that runs gets on, and ends it when the context of the step has ended.
+func (m *Model) pulse(waits bool) error {
+	m.progress.Tick(waits)
+	if m.step.ctx == nil { // outside a step
+		return nil
+	}
+	return m.step.ctx.Err()
+}
 
-		m.st.RMSNorm(h, x, l.postNorm, float32(m.cfg.RMSNormEps))
-		if l.dense != nil {
-			m.mlp(y, h, l.dense)
-		} else {
-			m.experts(y, h, l.moe, i)
+// broken ends a step at op i.
+func (m *Model) broken(i int, err error) error {
+	m.progress.End()
+	return &nn.OpError{Op: m.list[i], Err: err}
+}
+
+// collect waits for the step and brings logits and marks to the host.
+func (m *Model) collect(ctx context.Context) (nn.Output, error) {
+	b, out := m.step.batch, nn.Output{Sent: m.step.sent, Expanded: m.expandedRows()}
+	if m.share.place.TPRank == 0 {
+		m.getOutput(&out, len(b.Samples), b.Rows())
+	}
+	if err := m.st.Synchronize(ctx); err != nil {
+		return nn.Output{}, err
+	}
+	for i := range out.BadLayer {
+		if mark := m.host.marks[b.Samples[i]]; mark >= 0 {
+			out.BadLayer[i] = mark
 		}
-		m.st.Add(x, x, y)
-
-		m.st.MarkNonFinite(bad, x, int32(i))
-		m.observe(LayerOutput, i, x)
-		if m.st.Err() != nil || ctx.Err() != nil {
-			return nn.Output{}, m.failed(ctx, fmt.Sprintf("layer %d", i))
+	}
+	n := m.share.experts.len()
+	for i := m.cfg.FirstKDenseReplace; i < len(m.layers); i++ {
+		for e, rows := range m.host.served[i*n : (i+1)*n] {
+			m.load.Add(e, int64(rows))
 		}
 	}
-	m.logits(x, in.Samples)
-	return m.collect(ctx, b)
+	return out, nil
 }
 
-// attend is multi-head latent attention. The key's up-projection is absorbed into the query and the value's follows the
-// weighted sum of latents, so the cache holds latent+rope numbers per position for all heads. // y, h (T, H)
-func (m *Model) attend(y, h hal.Tensor, a *attention, cache hal.Tensor, in nn.Inputs) {
-	c, rows := m.cfg, h.Rows
-	n, lat, rope, nope, val := c.NumHeads, c.KVLoraRank, c.QKRopeHeadDim, c.QKNopeHeadDim, c.VHeadDim
-
-	q := m.act.q.Slice(0, rows) // (T, N·(nope+rope))
-	if a.qDown.Data.IsZero() {
-		m.st.MatMul(q, h, a.q)
-	} else {
-		down := m.act.qDown.Slice(0, rows) // (T, q_lora_rank)
-		m.st.MatMul(down, h, a.qDown)
-		m.st.RMSNorm(down, down, a.qNorm, latentEps)
-		m.st.MatMul(q, down, a.q)
+// getOutput queues the way of n samples' logits and of all rows' marks to the host.
+func (m *Model) getOutput(out *nn.Output, n, rows int) {
+	out.Logits, out.BadLayer = m.host.logits[:n*m.cfg.VocabSize], m.host.tail[:n]
+	if n > 0 {
+		logits, tail := m.act.logits.Slice(0, n), m.act.tail.Columns(0, n)
+		m.st.PutInt32(tail, m.host.none[:n])
+		m.st.MarkNonFinite(tail, logits, int32(len(m.layers)))
+		m.st.GetFloat32(out.Logits, logits)
+		m.st.GetInt32(out.BadLayer, tail)
 	}
-
-	kv := m.act.kv.Slice(0, rows) // (T, latent+rope)
-	m.st.MatMul(kv, h, a.kvDown)
-	latent := kv.Columns(0, lat) // (T, latent)
-	m.st.RMSNorm(latent, latent, a.kvNorm, latentEps)
-	m.st.Rope(kv, kv, in.Positions, m.rope, hal.Rope{Heads: 1, Dim: rope, InStride: lat + rope, InOffset: lat, OutStride: lat + rope, OutOffset: lat})
-	m.st.StoreKV(cache, kv, in.Slots)
-
-	qc := m.act.qc.Slice(0, rows) // (T, N·(latent+rope))
-	m.st.HeadMatMul(qc, q, a.kvUp, hal.HeadMatMul{Heads: n, Rows: nope + val, From: 0, To: nope, Transposed: true, InStride: nope + rope, OutStride: lat + rope})
-	m.st.Rope(qc, q, in.Positions, m.rope, hal.Rope{Heads: n, Dim: rope, InStride: nope + rope, InOffset: nope, OutStride: lat + rope, OutOffset: lat})
-
-	sum := m.act.sum.Slice(0, rows) // (T, N·latent)
-	m.st.MLAAttention(sum, qc, cache, in.Tables, in.Seqs, in.Positions, hal.MLAAttention{Heads: n, Latent: lat, Rope: rope, BlockSize: m.limits.BlockSize, Scale: m.act.scale})
-
-	v := m.act.v.Slice(0, rows) // (T, N·value)
-	m.st.HeadMatMul(v, sum, a.kvUp, hal.HeadMatMul{Heads: n, Rows: nope + val, From: nope, To: nope + val, InStride: lat, OutStride: val})
-	m.st.MatMul(y, v, a.out)
-}
-
-// mlp is the gated MLP of dense layers and shared experts. // y, h (T, H)
-func (m *Model) mlp(y, h hal.Tensor, w *mlp) {
-	mid := m.act.mid.Slice(0, h.Rows).Columns(0, w.gate.Data.Rows) // (T, width)
-	m.st.SwiGLU(mid, h, w.gate, w.up)
-	m.st.MatMul(y, mid, w.down)
-}
-
-// experts routes rows to experts and brings the results home in the router's order. // y, h (T, H)
-func (m *Model) experts(y, h hal.Tensor, w *moe, layer int) {
-	rows, k := h.Rows, m.cfg.NumExpertsPerTok
-	scores := m.act.scores.Slice(0, rows)   // (T, E)
-	ids := m.act.ids.Slice(0, rows)         // (T, K)
-	weights := m.act.weights.Slice(0, rows) // (T, K)
-	m.st.MatMul(scores, h, w.router)
-	m.st.Route(ids, weights, scores, w.bias, m.act.router)
-	m.observe(RouterLogits, layer, scores)
-	m.observe(RouterIDs, layer, ids)
-	m.observe(RouterWeights, layer, weights)
-
-	var shared hal.Tensor
-	if w.shared != nil {
-		shared = y
-		m.mlp(y, h, w.shared)
-	}
-	routed := m.act.routed.Slice(0, rows*k) // (T·K, H) sorted by expert
-	mid := m.act.routedMid.Slice(0, rows*k) // (T·K, I)
-	index := m.act.index.Slice(0, rows)     // (T, K)
-	m.st.Dispatch(routed, index, m.act.counts, h, ids)
-	m.st.GroupedSwiGLU(mid, routed, m.act.counts, w.gate, w.up)
-	m.st.GroupedMatMul(routed, mid, m.act.counts, w.down)
-	m.st.Combine(y, routed, index, weights, shared)
-}
-
-// logits norms the sampled rows and applies the head. // x (T, H), samples (1, S)
-func (m *Model) logits(x, samples hal.Tensor) {
-	n := samples.Cols
-	if n == 0 {
-		return
-	}
-	h := m.act.last.Slice(0, n)        // (S, H)
-	logits := m.act.logits.Slice(0, n) // (S, vocab)
-	m.st.GatherRows(h, x, samples)
-	m.st.RMSNorm(h, h, m.norm, float32(m.cfg.RMSNormEps))
-	m.observe(FinalNorm, len(m.layers), h)
-	m.st.MatMul(logits, h, m.head)
+	m.st.GetInt32(m.host.marks[:rows], m.step.bad)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/moerack/moerack/model/deepseek"
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/weights/weightstest"
+	"github.com/moerack/moerack/topology"
 )
 
 // base is a small model with everything in it; its sizes share no factors, so that mixed-up strides show.
@@ -61,7 +62,7 @@ func TestReference(t *testing.T) {
 				}
 				b := &nn.Batch{}
 				feed(b, prompt)
-				out, err := m.Forward(t.Context(), b)
+				out, err := forward(t.Context(), m, b)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +106,7 @@ func TestNonFinite(t *testing.T) {
 			feed(b, prompt)
 			feed(b, []int32{9, 8})
 			b.Pad(b.Rows() + 3)
-			out, err := m.Forward(t.Context(), b)
+			out, err := forward(t.Context(), m, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,13 +140,13 @@ func TestBatchFaults(t *testing.T) {
 		b := &nn.Batch{}
 		feed(b, prompt)
 		change(b)
-		if _, err := m.Forward(t.Context(), b); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := forward(t.Context(), m, b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one that says %q", err, want)
 		}
 	}
 	b := &nn.Batch{}
 	feed(b, prompt)
-	if _, err := m.Forward(t.Context(), b); err != nil {
+	if _, err := forward(t.Context(), m, b); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
 }
@@ -165,27 +166,30 @@ func TestForwardEndsWithContext(t *testing.T) {
 			cancel()
 		}
 	})
-	if _, err := m.Forward(ctx, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "layer 1") {
+	if _, err := forward(ctx, m, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "layer 1") {
 		t.Errorf("error %v, want one that says where the step was cancelled", err)
 	}
 	m.Observe(nil)
-	if _, err := m.Forward(t.Context(), b); err != nil {
+	if _, err := forward(t.Context(), m, b); err != nil {
 		t.Errorf("after a cancelled step: %v", err)
 	}
 }
 
-// TestBytes: what is counted before the load is what the load allocates.
+// TestBytes: what is counted before the load is what the load allocates, at every kind of place.
 func TestBytes(t *testing.T) {
-	for _, change := range []func(*config.Config){func(*config.Config) {}, func(c *config.Config) { c.FirstKDenseReplace = 3 }, func(c *config.Config) { c.QLoraRank, c.NumSharedExperts = 0, 0 }} {
-		c := base()
-		change(c)
-		dev := &counting{}
-		if _, err := newCheckpoint(5, c, "BF16").load(t, c, func(d hal.Device) hal.Device { dev.Device = d; return dev }); err != nil {
-			t.Fatal(err)
-		}
-		// The loader widens the norms and the bias: everything else is what Bytes counts.
-		if got, most := deepseek.Bytes(c, limits), dev.bytes; got > most || most-got > int64(4*(2*c.NumLayers+1)*(c.HiddenSize+c.KVLoraRank+c.QLoraRank+c.NumRoutedExperts)) {
-			t.Errorf("counted %d bytes, allocated %d with the widened vectors", got, most)
+	for _, place := range []topology.Place{alone, {TP: 3, TPRank: 1, EP: 1}, {TP: 1, EP: 4, EPRank: 3}, {TP: 3, TPRank: 2, EP: 6, EPRank: 5}} {
+		for _, change := range []func(*config.Config){func(*config.Config) {}, func(c *config.Config) { c.FirstKDenseReplace = 3 }, func(c *config.Config) { c.QLoraRank, c.NumSharedExperts = 0, 0 }} {
+			c := base()
+			c.IntermediateSize, c.MoEIntermediateSize = 48, 24 // three ranks can share them
+			change(c)
+			dev := &counting{}
+			if _, err := newCheckpoint(5, c, "BF16").load(t, c, place, func(d hal.Device) hal.Device { dev.Device = d; return dev }); err != nil {
+				t.Fatal(err)
+			}
+			// The loader widens the norms and the bias: everything else is what Bytes counts.
+			if got, most := deepseek.Bytes(c, place, limits), dev.bytes; got > most || most-got > int64(4*(2*c.NumLayers+1)*(c.HiddenSize+c.KVLoraRank+c.QLoraRank+c.NumRoutedExperts)) {
+				t.Errorf("%+v: counted %d bytes, allocated %d with the widened vectors", place, got, most)
+			}
 		}
 	}
 }

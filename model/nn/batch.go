@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 
+	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/model/kv"
 )
 
@@ -19,6 +20,7 @@ type Batch struct {
 	Tables    []int32 // (sequences, width) block numbers, row-major; unused entries are 0
 	Width     int     // blocks in a row of Tables
 	Samples   []int32 // (samples) rows whose logits are wanted
+	Decode    int     // rows at the beginning that continue an answer; where prompts are expanded, those behind them are
 }
 
 // Rows returns the number of rows, padding included.
@@ -55,6 +57,18 @@ type Limits struct {
 	ModelLen  int // most positions of a sequence
 	Blocks    int // KV blocks
 	BlockSize int // positions in a block
+
+	KV hal.DType // of the KV cache's numbers; 0 is F32
+
+	ExpandPrompts bool // rows behind Batch.Decode attend in the expanded form
+}
+
+// KVType returns the element type of the KV cache.
+func (l Limits) KVType() hal.DType {
+	if l.KV == 0 {
+		return hal.F32
+	}
+	return l.KV
 }
 
 // Check reports a batch that does not fit together, or not into l, for a vocabulary of vocab tokens.
@@ -63,6 +77,8 @@ func (b *Batch) Check(l Limits, vocab int) error {
 	switch {
 	case rows == 0:
 		return fmt.Errorf("batch: no rows")
+	case b.Decode < 0 || b.Decode > rows:
+		return fmt.Errorf("batch: %d rows, %d of them continue an answer", rows, b.Decode)
 	case rows > l.Rows:
 		return fmt.Errorf("batch: %d rows, buffers hold %d", rows, l.Rows)
 	case len(b.Samples) > l.Samples:
@@ -109,10 +125,4 @@ func (b *Batch) checkRow(i int, l Limits, vocab int) error {
 		return fmt.Errorf("batch: row %d: position %d, sequence %d has %d blocks of %d", i, pos, seq, b.Width, l.BlockSize)
 	}
 	return nil
-}
-
-// Output is what a step gives back. Its slices belong to the model and are valid until its next step.
-type Output struct {
-	Logits   []float32 // (samples, vocab)
-	BadLayer []int32   // (samples) the first layer whose output was not finite: -1 none, layers from 0, the layer count means the final norm or the head
 }

@@ -78,6 +78,9 @@ func (a *Allocator) F32(rows, cols int) hal.Tensor { return a.alloc(hal.F32, row
 // I32 allocates an int32 tensor. // (rows, cols)
 func (a *Allocator) I32(rows, cols int) hal.Tensor { return a.alloc(hal.I32, rows, cols) }
 
+// KV allocates a tensor of a KV cache. // (rows, cols)
+func (a *Allocator) KV(d hal.DType, rows, cols int) hal.Tensor { return a.alloc(d, rows, cols) }
+
 // Bytes returns the size of everything asked for, at most the largest number.
 func (a *Allocator) Bytes() int64 { return a.bytes }
 

@@ -1,35 +1,73 @@
 package sample
 
-// ranking hands out token ids from the best logit down, ties by the lower id. It is a binary heap: filling it costs one
-// pass, and each id taken costs the height, so taking few of many is cheap. Its memory is kept from row to row.
+import (
+	"math"
+	"slices"
+
+	"github.com/moerack/moerack/hal"
+)
+
+// ranking hands out token ids from the best logit down, ties by the lower id. It looks at as few logits as it can: the n-th largest of
+// the blocks' maxima is a bound that n logits at least reach, and only blocks whose maximum reaches it can hold them. These go into a
+// binary heap; when it is empty, a lower bound brings more. Its memory is kept from row to row.
 type ranking struct {
-	logits []float32
-	heap   []int32
+	logits, maxima []float32
+	sorted         []float32 // maxima, smallest first
+	wanted         int       // blocks whose maxima reach the bound; more if there are ties
+	begun          bool
+	last           int32 // handed out, if begun
+	heap           []int32
 }
 
-// fill puts all ids of logits into the heap.
-func (r *ranking) fill(logits []float32) {
-	r.logits = logits
-	if cap(r.heap) < len(logits) {
-		r.heap = make([]int32, len(logits))
-	}
-	r.heap = r.heap[:len(logits)]
-	for i := range r.heap {
-		r.heap[i] = int32(i)
-	}
-	for i := len(r.heap)/2 - 1; i >= 0; i-- {
-		r.down(i)
-	}
+// firstWanted is how many blocks are looked at first, about.
+const firstWanted = 32
+
+// fill begins with new logits and the maxima of their blocks, which both stay as they are while ids are taken.
+func (r *ranking) fill(logits, maxima []float32) {
+	r.logits, r.maxima, r.wanted, r.begun, r.heap = logits, maxima, 0, false, r.heap[:0]
 }
 
-// next takes the best id left. The heap must not be empty.
+// next takes the best id left. There is one as long as no more are taken than there are logits without NaN; then the last one comes again.
 func (r *ranking) next() int32 {
+	for len(r.heap) == 0 && r.wanted < len(r.maxima) {
+		r.more()
+	}
+	if len(r.heap) == 0 {
+		return r.last
+	}
 	best := r.heap[0]
 	last := len(r.heap) - 1
 	r.heap[0] = r.heap[last]
 	r.heap = r.heap[:last]
 	r.down(0)
+	r.last, r.begun = best, true
 	return best
+}
+
+// more lowers the bound and puts the ids that reach it, but for those handed out, into the heap, which is empty.
+func (r *ranking) more() {
+	if r.wanted == 0 {
+		r.sorted = append(r.sorted[:0], r.maxima...)
+		slices.Sort(r.sorted)
+	}
+	r.wanted = min(max(8*r.wanted, firstWanted), len(r.maxima))
+	bound := r.sorted[len(r.sorted)-r.wanted]
+	if r.wanted == len(r.maxima) {
+		bound = float32(math.Inf(-1))
+	}
+	for b, most := range r.maxima {
+		if most < bound {
+			continue
+		}
+		for i, l := range block(r.logits, b) {
+			if id := int32(b*hal.ReduceBlock + i); l >= bound && (!r.begun || r.better(r.last, id)) {
+				r.heap = append(r.heap, id)
+			}
+		}
+	}
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
+		r.down(i)
+	}
 }
 
 // better orders ids: the higher logit, then the lower id.

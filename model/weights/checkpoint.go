@@ -20,9 +20,15 @@ type Checkpoint struct {
 	misplaced map[string]string
 	closed    atomic.Bool
 
-	copyMu      sync.Mutex // guards tensor.aligned and the counters
-	copies      int
-	copiedBytes int64
+	copyMu         sync.Mutex // guards tensor.aligned and the counters
+	copies         int
+	copiedBytes    int64
+	conversions    int
+	convertedBytes int64
+
+	formedMu sync.Mutex // guards formed
+	formed   map[formKey]*formed
+	arena    arena // of what is converted
 }
 
 // tensor is an entry with the file that holds it and what happened to it.
@@ -77,14 +83,17 @@ func leftover(name string, numLayers int) bool {
 	return layer >= numLayers
 }
 
-// Close ends the mapping. Every view dies with it: reading one afterwards is a
-// fatal fault, so whoever computes must have stopped. A second Close does nothing;
+// Close ends the mapping, and frees what was converted. Every view dies with it:
+// reading one afterwards is a fatal fault, so whoever computes must have stopped. A second Close does nothing;
 // requests after it are errors.
 func (c *Checkpoint) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
 	var errs []error
+	if err := c.arena.close(); err != nil {
+		errs = append(errs, fmt.Errorf("weights: %s: freeing converted matrices: %w", c.dir, err))
+	}
 	for _, s := range c.shards {
 		if err := unmapFile(s.mapping); err != nil {
 			errs = append(errs, fmt.Errorf("weights: %s: unmapping: %w", s.name, err))

@@ -14,3 +14,10 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 }
 
 func unmapFile(mapping []byte) error { return unix.Munmap(mapping) }
+
+// mapMemory gives zeroed memory of this process alone.
+func mapMemory(size int) ([]byte, error) {
+	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+}
+
+func unmapMemory(mapping []byte) error { return unix.Munmap(mapping) }

@@ -60,7 +60,7 @@ func TestOpenTestModels(t *testing.T) {
 			if err != nil || embed.DType == weights.F8E4M3 {
 				t.Errorf("embedding: %v %v", embed.DType, err)
 			}
-			down, err := r.Linear("model.layers.1.mlp.experts.0.down_proj.weight", m.hidden, map[bool]int{true: 64, false: 32}[m.layers == 4])
+			down, err := r.Linear(weights.Matrix{Name: "model.layers.1.mlp.experts.0.down_proj.weight", Out: m.hidden, In: map[bool]int{true: 64, false: 32}[m.layers == 4]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,9 +97,9 @@ func TestUnusedMTP(t *testing.T) {
 func TestLinearScalesBelong(t *testing.T) {
 	quantized, plain := mustOpen(t, filepath.Join(models, "tiny-v3-fp8")).NewReader(), mustOpen(t, filepath.Join(models, "tiny-v3")).NewReader()
 	const name, out, in = "model.layers.0.mlp.gate_proj.weight", 320, 160
-	q, err := quantized.Linear(name, out, in)
+	q, err := quantized.Linear(weights.Matrix{Name: name, Out: out, In: in})
 	do(t, err)
-	p, err := plain.Linear(name, out, in)
+	p, err := plain.Linear(weights.Matrix{Name: name, Out: out, In: in})
 	do(t, err)
 	if p.Scale != nil || p.Weight.DType != weights.BF16 || q.Scale == nil || !slices.Equal(q.Scale.Shape, []int{3, 2}) {
 		t.Fatalf("plain %s (scale %v), quantized %s", p.Weight.DType, p.Scale, q.Weight.DType)

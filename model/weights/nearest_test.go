@@ -41,12 +41,12 @@ func TestMissingSearchesWhenRead(t *testing.T) {
 
 	var faults []error
 	for _, name := range expertNames(tensors, "experts") {
-		if _, err := r.Linear(name, 0, 4); err != nil {
+		if _, err := r.Linear(Matrix{Name: name, In: 4}); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	// The matrices that are there lack their scales; the error that says so wraps another one.
-	_, err = r.Linear("model.layers.7.mlp.expert.9.gate_proj.weight", 0, 4)
+	_, err = r.Linear(Matrix{Name: "model.layers.7.mlp.expert.9.gate_proj.weight", In: 4})
 	faults = append(faults, err)
 	if len(faults) != tensors+1 {
 		t.Fatalf("%d faults, want %d", len(faults), tensors+1)

@@ -2,20 +2,35 @@ package weights
 
 import "sync"
 
-// Reader asks for the tensors of one rank and counts them. Its methods may be
-// called from many goroutines.
+// Reader asks for the tensors of one rank, or parts of them, and counts them. Its
+// methods may be called from many goroutines.
 type Reader struct {
-	c *Checkpoint
+	c    *Checkpoint
+	form Form
 
 	mu    sync.Mutex // guards the fields below
-	asked map[string]struct{}
+	asked map[request]struct{}
 	bytes int64
 }
 
-// NewReader gives a reader with its own count over the shared mapping.
-func (c *Checkpoint) NewReader() *Reader {
-	return &Reader{c: c, asked: map[string]struct{}{}}
+// request is what is counted once: a tensor, or a part of one, in one form.
+type request struct {
+	name  string
+	form  Form
+	heads Heads
+	part  part
 }
+
+// NewReader gives a reader, with its own count over the shared mapping, for a model that is run as stored.
+func (c *Checkpoint) NewReader() *Reader { return c.NewReaderFor(Stored) }
+
+// NewReaderFor gives a reader for a model whose linear weights are wanted in a form.
+func (c *Checkpoint) NewReaderFor(f Form) *Reader {
+	return &Reader{c: c, form: f, asked: map[request]struct{}{}}
+}
+
+// Form is what the reader was made for. Which matrices have it is the network's matter: each request says its own.
+func (r *Reader) Form() Form { return r.form }
 
 // Tensor is Checkpoint.Tensor, counted.
 func (r *Reader) Tensor(name string, want Want) (Tensor, error) {
@@ -23,17 +38,23 @@ func (r *Reader) Tensor(name string, want Want) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, again := r.asked[name]; !again {
-		r.asked[name] = struct{}{}
-		r.bytes += int64(len(t.Data))
-	}
+	r.count(request{name: name}, len(t.Data))
 	return t, nil
 }
 
-// Bytes is the size in the files of all tensors this reader was given, each
-// counted once however often it was asked for.
+func (r *Reader) count(q request, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.asked[q]; !again {
+		r.asked[q] = struct{}{}
+		r.bytes += int64(bytes)
+	}
+}
+
+// Bytes is the size of everything this reader was given, in the form it got it: each tensor,
+// and each part of one, counted once however often it was asked for. Different
+// parts of a tensor count each, also where they overlap. A part of a matrix with
+// scales counts those of the blocks it touches.
 func (r *Reader) Bytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

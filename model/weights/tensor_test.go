@@ -152,7 +152,7 @@ func TestLinearFaults(t *testing.T) {
 		fp8("half", 4, 4), scale("half", "BF16", 2, 1, 1),
 		weightstest.Tensor{Name: "int", DType: "I8", Shape: []int{1, 1}, Data: []byte{0}},
 	)).NewReader()
-	if l, err := r.Linear("good", 129, 128); err != nil || l.Scale == nil || !slices.Equal(l.Scale.Shape, []int{2, 1}) {
+	if l, err := r.Linear(weights.Matrix{Name: "good", Out: 129, In: 128}); err != nil || l.Scale == nil || !slices.Equal(l.Scale.Shape, []int{2, 1}) {
 		t.Errorf("good: %+v, %v", l.Scale, err)
 	}
 	if r.Bytes() != 129*128+8 {
@@ -167,10 +167,10 @@ func TestLinearFaults(t *testing.T) {
 		{"grid", 128, 129, []string{`tensor "grid_scale_inv": has shape [1 1], want [1 2]`}},
 		{"half", 4, 4, []string{`tensor "half_scale_inv": has type BF16, want F32`}},
 		{"good", 128, 129, []string{"has shape [129 128], want [128 129]"}},
-		{"int", 1, 1, []string{"has type I8"}},
+		{"int", 1, 1, []string{`tensor "int_scale" [1 1] is missing`, `the scales of "int", I8 [1 1] in blocks of 1x1`}},
 		{"absent", 1, 1, []string{`tensor "absent" [1 1] is missing`}},
 	} {
-		_, err := r.Linear(tt.name, tt.out, tt.in)
+		_, err := r.Linear(weights.Matrix{Name: tt.name, Out: tt.out, In: tt.in})
 		mustFail(t, err, tt.words...)
 	}
 }

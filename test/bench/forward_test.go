@@ -8,54 +8,69 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/moerack/moerack/hal/cpu"
+	"github.com/moerack/moerack/kernels/simd"
 	"github.com/moerack/moerack/model/nn"
+	"github.com/moerack/moerack/model/weights"
 	"github.com/moerack/moerack/test/rig"
+	"github.com/moerack/moerack/topology"
 )
 
-// BenchmarkDecode runs one sequence one token at a time, around a context length.
+// tables are the kernels that benchmarks compare: the best of this machine, and plain Go.
+var tables = []struct {
+	name string
+	off  []string
+}{{"fast", nil}, {"go", simd.Names()}}
+
+// BenchmarkDecode runs sequences one token at a time, around a context length.
 func BenchmarkDecode(b *testing.B) {
 	for _, name := range rig.Models[:3] {
-		for _, context := range []int{64, 400} {
-			b.Run(fmt.Sprintf("%s/context=%d", name, context), func(b *testing.B) {
-				r := rig.Load(b, name, 16)
-				s := r.Sequence(context + 1)
-				batch := &nn.Batch{}
-				r.Feed(batch, s, tokens(context), false)
-				r.Run(batch)
-				batch = &nn.Batch{}
-				r.Feed(batch, s, tokens(1), false)
-				b.ReportAllocs()
-				start := cpuSeconds(b)
-				for b.Loop() {
-					if _, err := r.Model.Forward(b.Context(), batch); err != nil {
-						b.Fatal(err)
+		for _, size := range []struct{ sequences, context int }{{1, 64}, {1, 400}, {8, 64}} {
+			for _, table := range tables {
+				b.Run(fmt.Sprintf("%s/sequences=%d/context=%d/%s", name, size.sequences, size.context, table.name), func(b *testing.B) {
+					r := rig.LoadOn(b, cpu.Options{Off: table.off}, rig.Dir(name), topology.Place{TP: 1, EP: 1}, 16, weights.Stored)
+					batch := &nn.Batch{}
+					for range size.sequences {
+						s, prompt := r.Sequence(size.context+1), &nn.Batch{}
+						r.Feed(prompt, s, tokens(size.context), false)
+						r.Run(prompt)
+						r.Feed(batch, s, tokens(1), false)
 					}
-				}
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-				b.ReportMetric(float64(b.N)/(cpuSeconds(b)-start), "tokens/cpu-s")
-			})
+					b.ReportAllocs()
+					measure(b, r, batch, size.sequences)
+				})
+			}
 		}
 	}
 }
 
-// BenchmarkPrefill runs a prompt of 256 tokens in one step.
+// BenchmarkPrefill runs a prompt in one step.
 func BenchmarkPrefill(b *testing.B) {
 	for _, name := range rig.Models[:3] {
-		b.Run(name, func(b *testing.B) {
-			r := rig.Load(b, name, 16)
-			const n = 256
-			batch := &nn.Batch{}
-			r.Feed(batch, r.Sequence(n), tokens(n), false)
-			start := cpuSeconds(b)
-			for b.Loop() {
-				if _, err := r.Model.Forward(b.Context(), batch); err != nil {
-					b.Fatal(err)
-				}
+		for _, n := range []int{4, 16, 256} {
+			for _, table := range tables {
+				b.Run(fmt.Sprintf("%s/tokens=%d/%s", name, n, table.name), func(b *testing.B) {
+					r := rig.LoadOn(b, cpu.Options{Off: table.off}, rig.Dir(name), topology.Place{TP: 1, EP: 1}, 16, weights.Stored)
+					batch := &nn.Batch{}
+					r.Feed(batch, r.Sequence(n), tokens(n), false)
+					measure(b, r, batch, n)
+				})
 			}
-			b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-			b.ReportMetric(n*float64(b.N)/(cpuSeconds(b)-start), "tokens/cpu-s")
-		})
+		}
 	}
+}
+
+// measure runs a step of so many tokens.
+func measure(b *testing.B, r *rig.Rig, batch *nn.Batch, n int) {
+	b.Helper()
+	start := cpuSeconds(b)
+	for b.Loop() {
+		if _, err := r.Step(batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(float64(n)*float64(b.N)/(cpuSeconds(b)-start), "tokens/cpu-s")
 }
 
 // tokens returns a fixed sequence of ids that every vocabulary has.

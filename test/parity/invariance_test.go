@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/moerack/moerack/hal/cpu"
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/test/rig"
 )
@@ -34,6 +37,33 @@ func TestSameBits(t *testing.T) {
 				sameBits(t, "in company", inCompany(r, g, prompt), want[len(want)-r.Config.VocabSize:])
 			}
 		})
+	}
+}
+
+// TestSameBitsOnThreads: nor do bits depend on the number of threads, in any form of the weights: batches of random company, chunks and
+// pages on 2, 3 and 7 threads, against the prompt by itself on one.
+func TestSameBitsOnThreads(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("SEED=%d gives the same batches", seed)
+	g := rand.New(rand.NewPCG(seed, 0))
+	for _, name := range quick() {
+		for _, form := range forms {
+			r := rig.LoadForm(t, rig.Dir(name), alone, 16, form)
+			prompt := randomTokens(g, 70+g.IntN(80), r.Config.VocabSize)
+			want := inChunks(r, prompt, len(prompt))
+			want = want[len(want)-r.Config.VocabSize:]
+			for _, threads := range []int{2, 3, 7} {
+				blockSize := 4 << (2 * g.IntN(3))
+				r := rig.LoadOn(t, cpu.Options{Threads: threads}, rig.Dir(name), alone, blockSize, form)
+				sameBits(t, fmt.Sprintf("%s in %s on %d threads, blocks of %d", name, form, threads, blockSize), inCompany(r, g, prompt), want)
+			}
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package rig loads a checkpoint of test/models on the CPU backend and feeds it batches row by row: what the tests of the whole
-// forward pass and its benchmarks share.
+// Package rig loads a checkpoint of test/models on the CPU backend, on one rank or on all of a layout in one process, and feeds it
+// batches row by row: what the tests of the whole forward pass and its benchmarks share.
 package rig
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/moerack/moerack/model/kv"
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/weights"
+	"github.com/moerack/moerack/topology"
 )
 
 // Models lists the checkpoints below test/models.
@@ -23,11 +24,14 @@ var Models = []string{"tiny-v2lite", "tiny-v3", "tiny-v3-fp8", "random/rnd-v2-gr
 // Tested returns the models that a test of the forward pass runs: all, or the smallest one under the race detector, which has
 // nothing to find in the one goroutine of a forward pass and slows it some twentyfold.
 func Tested() []string {
-	if raceEnabled {
+	if Racing() {
 		return Models[len(Models)-1:]
 	}
 	return Models
 }
+
+// Racing says that the race detector is on: what is long already should then do less.
+func Racing() bool { return raceEnabled }
 
 // Dir returns the folder of a checkpoint, or of anything else below test/models.
 func Dir(name string) string {
@@ -35,33 +39,68 @@ func Dir(name string) string {
 	return filepath.Join(filepath.Dir(file), "..", "models", filepath.FromSlash(name))
 }
 
-// Rig is a loaded model and the blocks of its cache.
+// Rig is a model loaded at one place of a layout, and the blocks of its cache.
 type Rig struct {
 	testing.TB
 	Config *config.Config
 	Model  *deepseek.Model
 	Limits nn.Limits
-	next   int32
+	Place  topology.Place
+	Reader *weights.Reader // what the model was given
+	Files  *weights.Checkpoint
+	device hal.Device
+	next   int32  // block
+	steps  uint64 // run so far
 }
 
 // Load opens a model on a device of its own, for 8 sequences of 512 positions in blocks of the given size. It is closed when the
 // test ends.
 func Load(tb testing.TB, name string, blockSize int) *Rig {
 	tb.Helper()
-	cfg, err := config.Load(Dir(name))
+	return LoadRank(tb, Dir(name), topology.Place{TP: 1, EP: 1}, blockSize)
+}
+
+// LoadRank is Load of a folder at a place of a layout. Where that has other ranks, the model must join them before it can run.
+func LoadRank(tb testing.TB, dir string, p topology.Place, blockSize int) *Rig {
+	tb.Helper()
+	return LoadForm(tb, dir, p, blockSize, weights.Stored)
+}
+
+// LoadForm is LoadRank with the weights in a form.
+func LoadForm(tb testing.TB, dir string, p topology.Place, blockSize int, f weights.Form) *Rig {
+	tb.Helper()
+	return LoadOn(tb, cpu.Options{}, dir, p, blockSize, f)
+}
+
+// LoadOn is LoadForm on a device with options: so many threads, or without some kernels.
+func LoadOn(tb testing.TB, o cpu.Options, dir string, p topology.Place, blockSize int, f weights.Form) *Rig {
+	tb.Helper()
+	return load(tb, o, dir, p, blockSize, f, false)
+}
+
+// LoadExpanded is LoadOn of a model whose rows attend in the expanded form, but for the first Batch.Decode of a step.
+func LoadExpanded(tb testing.TB, o cpu.Options, dir string, p topology.Place, blockSize int, f weights.Form) *Rig {
+	tb.Helper()
+	return load(tb, o, dir, p, blockSize, f, true)
+}
+
+func load(tb testing.TB, o cpu.Options, dir string, p topology.Place, blockSize int, f weights.Form, expand bool) *Rig {
+	tb.Helper()
+	cfg, err := config.Load(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ckpt, err := weights.Open(Dir(name))
+	ckpt, err := weights.Open(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	dev, err := cpu.Open(cpu.Options{})
+	dev, err := cpu.Open(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := nn.Limits{Rows: 512, Samples: 512, Sequences: 8, ModelLen: 512, BlockSize: blockSize, Blocks: 8 * kv.BlocksFor(512, blockSize)}
-	m, err := deepseek.Load(tb.Context(), dev, cfg, ckpt.NewReader(), l)
+	l := nn.Limits{Rows: 512, Samples: 512, Sequences: 8, ModelLen: 512, BlockSize: blockSize, Blocks: 8 * kv.BlocksFor(512, blockSize), ExpandPrompts: expand}
+	reader := ckpt.NewReaderFor(f)
+	m, err := deepseek.Load(tb.Context(), dev, cfg, p, reader, l)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -70,7 +109,7 @@ func Load(tb testing.TB, name string, blockSize int) *Rig {
 		Close(tb, dev)
 		Close(tb, ckpt)
 	})
-	return &Rig{TB: tb, Config: cfg, Model: m, Limits: l}
+	return &Rig{TB: tb, Config: cfg, Model: m, Limits: l, Place: p, Reader: reader, Files: ckpt, device: dev}
 }
 
 // Close closes c and fails the test if that fails.
@@ -116,10 +155,29 @@ func (r *Rig) Feed(b *nn.Batch, s *Sequence, tokens []int32, all bool) {
 	}
 }
 
-// Run executes a batch and returns a copy of its logits, which must be finite. // (samples, vocab)
+// Forward begins the next step, which Model.Share ends.
+func (r *Rig) Forward(b *nn.Batch) (nn.Output, error) {
+	r.steps++
+	s := nn.Step{Number: r.steps, Exchange: topology.Local, Stages: 1}
+	if r.Place.EP > 1 {
+		s.Exchange = topology.AllGather
+	}
+	return r.Model.Forward(r.Context(), b, s)
+}
+
+// Step runs a whole step of a rank that is alone. The output is valid until the next one.
+func (r *Rig) Step(b *nn.Batch) (nn.Output, error) {
+	out, err := r.Forward(b)
+	if err != nil {
+		return nn.Output{}, err
+	}
+	return out, r.Model.Share(r.Context(), nil)
+}
+
+// Run is Step with a copy of the logits, which must be finite. // (samples, vocab)
 func (r *Rig) Run(b *nn.Batch) []float32 {
 	r.Helper()
-	out, err := r.Model.Forward(r.Context(), b)
+	out, err := r.Step(b)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // environment are the variables that a command started here gets; scripts set them with env.
-var environment = []string{"PATH", "HOME", "TMPDIR", "MODELS", "WORK"}
+var environment = []string{"PATH", "HOME", "TMPDIR", "MODELS", "WORK", "MOE_STALL_TIMEOUT"}
 
 // exits runs "exits CODE COMMAND ARG…" and wants that exit code. The script's stdin, stdout and stderr work as for exec.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -78,11 +78,15 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-func start(ts *testscript.TestScript, args []string) *process {
+func start(ts *testscript.TestScript, args []string) *process { return startWith(ts, args, nil) }
+
+func startWith(ts *testscript.TestScript, args []string, stdin io.Reader) *process {
 	p := &process{cmd: exec.Command(filepath.Join(bin, args[0]), args[1:]...)}
-	p.cmd.Dir, p.cmd.Stderr = ts.MkAbs("."), &p.stderr
+	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stderr = ts.MkAbs("."), stdin, &p.stderr
 	for _, name := range environment {
-		p.cmd.Env = append(p.cmd.Env, name+"="+ts.Getenv(name))
+		if value := ts.Getenv(name); value != "" {
+			p.cmd.Env = append(p.cmd.Env, name+"="+value)
+		}
 	}
 	var err error
 	p.pipe, err = p.cmd.StdoutPipe()

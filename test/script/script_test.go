@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/moerack/moerack/kernels/simd"
+	"github.com/moerack/moerack/messages/bus/natsbus/natstest"
 )
 
 // bin is the folder with the command that the scripts run.
@@ -71,35 +74,51 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := natstest.Start(t, "")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MODELS", models)
+			env.Setenv("NATS", server.URL)
+			if raceEnabled { // an operation may take longer than what is a hang otherwise
+				env.Setenv("MOE_STALL_TIMEOUT", "5m")
+			}
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "race" { // the command has the race detector
+			switch name {
+			case "race": // the command has the race detector
 				return raceEnabled, nil
+			case "simd": // it has fast kernels for this kind of processor
+				return len(simd.Names()) > 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":     exits,
-			"interrupt": interrupt,
-			"firstline": firstLine,
-			"json":      jsonValue,
-			"jsonkeys":  jsonKeys,
-			"jsonequal": jsonEqual,
-			"count":     count,
-			"setjson":   setJSON,
-			"copymodel": copyModel,
-			"spoil":     spoil,
-			"lines":     lines,
-			"prompts":   fixturePrompts,
-			"greedy":    fixtureAnswers,
+			"exits":       exits,
+			"interrupt":   interrupt,
+			"firstline":   firstLine,
+			"json":        jsonValue,
+			"jsonkeys":    jsonKeys,
+			"jsonequal":   jsonEqual,
+			"count":       count,
+			"setjson":     setJSON,
+			"copymodel":   copyModel,
+			"spoil":       spoil,
+			"lines":       lines,
+			"prompts":     fixturePrompts,
+			"greedy":      fixtureAnswers,
+			"layouts":     acrossLayouts,
+			"sameanswers": sameAnswers,
+			"memory":      memory,
+			"parked":      parked,
+			"busy":        busy,
+			"instep":      inStep,
+			"shrinks":     shrinks,
+			"lighter":     lighter,
 		},
 	})
 }

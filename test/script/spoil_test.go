@@ -52,6 +52,14 @@ var spoils = map[string]func(header map[string]tensorEntry, data []byte) []byte{
 		binary.LittleEndian.PutUint16(data[h["model.layers.1.input_layernorm.weight"].Offsets[0]:], uint16(math.Float32bits(float32(math.NaN()))>>16))
 		return encode(h, data)
 	},
+	// NaN in the whole row of id 0, which padding rows look up.
+	"nan-padding": func(h map[string]tensorEntry, data []byte) []byte {
+		e := h["model.embed_tokens.weight"]
+		for i := range e.Shape[1] {
+			binary.LittleEndian.PutUint16(data[e.Offsets[0]+2*i:], uint16(math.Float32bits(float32(math.NaN()))>>16))
+		}
+		return encode(h, data)
+	},
 	"unused": func(h map[string]tensorEntry, data []byte) []byte {
 		h["model.layers.0.leftover.weight"] = tensorEntry{"F32", []int{1}, [2]int{len(data), len(data) + 4}}
 		return encode(h, append(data, 0, 0, 0, 0))

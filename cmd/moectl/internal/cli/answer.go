@@ -46,6 +46,9 @@ func (g *generation) answer(ctx, late context.Context, n *node.Node) error {
 	}
 	pending := g.handOver(ctx, n)
 	written, err := g.write(late, pending)
+	for _, sum := range g.failures.sums() {
+		g.complain(sum)
+	}
 	if err != nil {
 		cancel()
 		for range pending { // requests already handed over end by ctx
@@ -114,7 +117,9 @@ func (g *generation) submit(ctx context.Context, n *node.Node, index int, e entr
 // fail ends an answer with an error.
 func (a *answer) fail(g *generation, err error) {
 	a.finish, a.failed = actors.FinishError, true
-	g.complain(fmt.Errorf("%s: %w", a.where, err))
+	if news := g.failures.add(a.where, err); news != nil {
+		g.complain(news)
+	}
 }
 
 // collect follows the answer's stream to its end, until late at most, and gives each text as it comes. An error is one of text.

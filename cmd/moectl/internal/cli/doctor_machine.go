@@ -22,7 +22,7 @@ func (r *report) machine(backends []Backend) {
 // device opens a backend's first device and adds what it says of itself.
 func (r *report) device(b Backend) {
 	subject := "backend " + b.Name
-	device, err := b.Open(0)
+	device, err := b.Open(0, Compute{Ranks: 1})
 	if err != nil {
 		r.addf(broken, subject, "%v", err)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/moerack/moerack/model/nn"
 	"github.com/moerack/moerack/model/token"
 	"github.com/moerack/moerack/model/weights"
+	"github.com/moerack/moerack/topology"
 )
 
 // mostNames bounds how many tensors one finding lists.
@@ -45,8 +46,11 @@ func (r *report) model(ctx context.Context, dir string, backend Backend) {
 
 func (r *report) config(c *modelconfig.Config) {
 	form := "plain weights"
-	if q := c.Quantization; q.FP8() {
+	switch q := c.Quantization; {
+	case q.FP8():
 		form = fmt.Sprintf("fp8 %dx%d blocks", q.BlockRows, q.BlockCols)
+	case q.W8A8:
+		form = "int8 weights (w8a8)"
 	}
 	r.addf(good, "config", "%s, %d layers, hidden %d, %d experts, vocabulary %d, %d positions, %s", c.Architecture, c.NumLayers, c.HiddenSize, c.NumRoutedExperts, c.VocabSize, c.MaxPositionEmbeddings, form)
 	for _, warning := range c.Warnings {
@@ -78,7 +82,7 @@ func unless(mayLack bool) status {
 
 // layout loads the model as a rank would, with room for next to nothing, so that every tensor is asked for by name and shape.
 func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint *weights.Checkpoint, backend Backend) {
-	device, err := backend.Open(0)
+	device, err := backend.Open(0, Compute{})
 	if err != nil {
 		r.addf(broken, "tensors", "%v", err)
 		return
@@ -86,8 +90,9 @@ func (r *report) layout(ctx context.Context, cfg *modelconfig.Config, checkpoint
 	blockSize := min(node.Defaults().BlockSize, cfg.MaxPositionEmbeddings)
 	reader := checkpoint.NewReader()
 	limits := nn.Limits{Rows: 1, Samples: 1, Sequences: 1, ModelLen: blockSize, Blocks: 1, BlockSize: blockSize}
+	alone := topology.Layout{DataParallel: 1, TensorParallel: 1}.Place(0) // the rank that needs every tensor
 	var model *deepseek.Model
-	err = mapped(func() (err error) { model, err = deepseek.Load(ctx, device, cfg, reader, limits); return err })
+	err = mapped(func() (err error) { model, err = deepseek.Load(ctx, device, cfg, alone, reader, limits); return err })
 	if err != nil {
 		r.addf(broken, "tensors", "%v", err)
 	} else {

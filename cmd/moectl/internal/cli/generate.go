@@ -77,7 +77,7 @@ func (a *app) runGenerate(cmd *cobra.Command, flags generateFlags, stdin bool) e
 	backend, err := a.backend(settings.Device)
 	faults = append(faults, err)
 	flags.fileGiven = cmd.Flags().Changed("prompts-file")
-	prompts, err := a.source(flags, stdin)
+	prompts, err := a.source(flags, stdin, settings.DataParallelSize)
 	faults = append(faults, err)
 	for _, e := range prompts.list {
 		faults = append(faults, e.err)

@@ -5,24 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/moerack/moerack/actors"
 	"github.com/moerack/moerack/actors/gateway"
 	"github.com/moerack/moerack/actors/node"
 	"github.com/moerack/moerack/hal"
 	"github.com/moerack/moerack/internal/config"
+	"github.com/moerack/moerack/messages/bus/natsbus"
+	"github.com/moerack/moerack/model/nn"
+	"github.com/moerack/moerack/topology"
 )
-
-// closeTimeout bounds the orderly end of a node; graceTime does after an interrupt. A step that takes longer is left to the end
-// of the process.
-const closeTimeout = 30 * time.Second
-
-// engines is how many a node has.
-const engines = 1
 
 // generation is one run of the generate command after its words were understood.
 type generation struct {
@@ -36,9 +33,10 @@ type generation struct {
 
 	promptsFile string // that source comes from, "" if it does not
 
-	stats   statsFile
-	failed  bool // a request ended with an error
-	refused bool // a line of standard input was refused
+	stats    statsFile
+	failures failures // of requests
+	failed   bool     // a request ended with an error
+	refused  bool     // a line of standard input was refused
 }
 
 // do checks the prompts against the model, runs them, and once the node has started writes the stats file whatever happened
@@ -51,7 +49,7 @@ func (g *generation) do(ctx context.Context, before error) (err error) {
 	options, opened := g.options()
 	limits := g.limitsBefore(options)
 	defaults, err := g.checkDefaults(limits)
-	faults = append(faults, options.Validate(), err, g.checkPrompts(defaults, limits), g.checkStats())
+	faults = append(faults, options.Validate(), g.checkBus(), g.backend.checkKernels(compute(g.settings.Settings, 1)), err, g.checkPrompts(defaults, limits), g.checkStats())
 	if err := errors.Join(faults...); err != nil {
 		return usageError{err}
 	}
@@ -62,7 +60,7 @@ func (g *generation) do(ctx context.Context, before error) (err error) {
 	g.watch.orderly.Store(true)
 	late, stop := grace(ctx)
 	defer stop()
-	n, err := node.Start(ctx, options)
+	n, err := g.start(ctx, options)
 	if err != nil {
 		if interrupted(ctx) {
 			err = errInterrupted
@@ -77,49 +75,45 @@ func (g *generation) do(ctx context.Context, before error) (err error) {
 			return err
 		}
 	}
-	return g.answer(ctx, late, n)
+	return g.answer(ctx, late, n.Node)
 }
 
-// closer is what end needs of a node.
-type closer interface {
-	Close(ctx context.Context) error
-	Stats() actors.Stats
-}
-
-// end closes the node, writes the counters, and returns what the run ends with instead of err. After an interrupt that is the
-// interrupt, whatever else went wrong.
-func (g *generation) end(ctx, late context.Context, n closer, err error) error {
-	closing, cancel := context.WithTimeout(late, closeTimeout)
-	defer cancel()
-	closeErr := n.Close(closing)
-	statsErr := g.stats.write(n.Stats())
-	if interrupted(ctx) {
-		if closeErr != nil {
-			g.log.Warn("what still runs is left to the end of the process", "error", closeErr)
-		}
-		if errors.Is(err, errInterrupted) {
-			return errors.Join(err, statsErr)
-		}
-		return errors.Join(errInterrupted, err, statsErr)
+// checkBus returns the faults of what --nats says, whether or not a server is there.
+func (g *generation) checkBus() error {
+	if err := (natsbus.Options{URL: g.settings.NATS}).Validate(); err != nil {
+		return fmt.Errorf("--nats: %w", err) // without the setting itself, which may hold a password
 	}
-	if end := errors.Join(closeErr, statsErr); end != nil {
-		g.complain(end)
-		return errors.Join(err, reportedError{exitFailure})
-	}
-	return err
+	return nil
 }
 
-// options returns the node's options, not validated, and where to look for the description of the device that it opened.
-func (g *generation) options() (node.Options, func() hal.Description) {
-	var mu sync.Mutex // guards description: Open is called on the rank's thread
-	var description hal.Description
+// start connects the bus and starts the node on it.
+func (g *generation) start(ctx context.Context, options node.Options) (*nodeOnBus, error) {
+	bus, err := natsbus.Start(ctx, natsbus.Options{URL: g.settings.NATS, Logger: g.log, Ping: natsbus.PingFor(g.settings.StallTimeout)})
+	if err != nil {
+		return nil, err
+	}
+	options.Bus = bus
+	n, err := node.Start(ctx, options)
+	if err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
+		defer cancel()
+		return nil, errors.Join(err, bus.Close(closing))
+	}
+	return &nodeOnBus{n, bus}, nil
+}
+
+// options returns the node's options, not validated, and where to look for the descriptions of the devices that it opened, by index.
+func (g *generation) options() (node.Options, func() map[int]hal.Description) {
+	var mu sync.Mutex // guards opened: Open is called on the ranks' threads
+	opened := map[int]hal.Description{}
 	o := node.Defaults()
+	may := compute(g.settings.Settings, g.settings.DataParallelSize*g.settings.TensorParallelSize)
 	o.Open = func(index int) (hal.Device, error) {
-		device, err := g.backend.Open(index)
+		device, err := g.backend.Open(index, may)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
-			description = device.Describe()
+			opened[index] = device.Describe()
 		}
 		return device, err
 	}
@@ -127,11 +121,16 @@ func (g *generation) options() (node.Options, func() hal.Description) {
 	o.Tokenizer, o.TokenizerErr = g.model.tokenizer, g.model.tokenizerErr
 	o.MaxModelLen, o.KVBlocks = g.settings.MaxModelLen, g.settings.NumGPUBlocksOverride
 	o.MaxNumBatchedTokens, o.MaxNumSeqs, o.BlockSize = g.settings.MaxNumBatchedTokens, g.settings.MaxNumSeqs, g.settings.BlockSize
-	o.StartTimeout, o.Logger = g.settings.StartTimeout, g.log
-	return o, func() hal.Description {
+	o.StartTimeout, o.StallTimeout, o.BusTimeout, o.Logger = g.settings.StartTimeout, g.settings.StallTimeout, g.settings.BusTimeout, g.log
+	o.Layout = topology.Layout{
+		DataParallel: g.settings.DataParallelSize, TensorParallel: g.settings.TensorParallelSize, ExpertParallel: g.settings.EnableExpertParallel,
+	}
+	o.All2AllBackend, o.Devices = g.settings.All2AllBackend, g.settings.CPUDevices
+	o.DType, o.ExpandPrompts = nn.DType(g.settings.DType), g.settings.MLAPrefill == config.Expanded
+	return o, func() map[int]hal.Description {
 		mu.Lock()
 		defer mu.Unlock()
-		return description
+		return maps.Clone(opened)
 	}
 }
 
@@ -145,7 +144,7 @@ func (g *generation) limitsBefore(o node.Options) gateway.Limits {
 	if o.KVBlocks > 0 && o.KVBlocks <= (length-1)/o.BlockSize {
 		length = o.KVBlocks * o.BlockSize
 	}
-	return gateway.Limits{VocabSize: o.Config.VocabSize, MaxModelLen: length, Engines: engines, Tokenizer: o.Tokenizer, TokenizerErr: o.TokenizerErr}
+	return gateway.Limits{VocabSize: o.Config.VocabSize, MaxModelLen: length, Engines: o.Layout.DataParallel, Tokenizer: o.Tokenizer, TokenizerErr: o.TokenizerErr}
 }
 
 // checkDefaults returns the faults of what prompts take from the settings, and the settings without them, so that no prompt
@@ -193,31 +192,18 @@ func (g *generation) checkPrompts(s config.Settings, limits gateway.Limits) erro
 	return nil
 }
 
-// logKernels says once what computes.
-func (g *generation) logKernels(d hal.Description, ranks []actors.RankStats) {
+// logKernels says once what computes. The devices of a backend differ in their numbers only, so the first speaks for all.
+func (g *generation) logKernels(devices map[int]hal.Description, ranks []actors.RankStats) {
 	threads := 0
 	for _, r := range ranks {
 		threads += r.Threads
 	}
-	g.log.Info("kernels", "device", d.Name, "cores", d.Cores, "threads", threads, "ops", kernelSummary(d.Kernels))
-}
-
-// kernelSummary counts the ops of each implementation, as in "avx512: 9 ops, go: 2 ops".
-func kernelSummary(kernels []hal.Kernel) string {
-	count := map[string]int{}
-	var impls []string
-	for _, k := range kernels {
-		if count[k.Impl]++; count[k.Impl] == 1 {
-			impls = append(impls, k.Impl)
+	var names []string
+	var first hal.Description
+	for _, index := range slices.Sorted(maps.Keys(devices)) {
+		if names = append(names, devices[index].Name); len(names) == 1 {
+			first = devices[index]
 		}
 	}
-	slices.Sort(impls)
-	var text string
-	for i, impl := range impls {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s: %d ops", impl, count[impl])
-	}
-	return text
+	g.log.Info("kernels", "devices", strings.Join(names, " "), "cores", first.Cores, "threads", threads, "ops", strings.Join(kernelLines(first.Kernels), "; "))
 }

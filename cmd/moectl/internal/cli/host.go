@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/moerack/moerack/hal"
+	"github.com/moerack/moerack/internal/config"
 )
 
 // Host is the process around a command. Nothing outside it is read or written, files that flags name apart.
@@ -24,7 +25,37 @@ type Host struct {
 // Backend is a kind of device that this binary can open.
 type Backend struct {
 	Name string
-	Open func(index int) (hal.Device, error) // index counts the host's devices from 0
+	Open func(index int, c Compute) (hal.Device, error) // index counts the host's devices from 0
+	// Check returns what is wrong with names of instruction sets; nil: none is known.
+	Check func(kernelsOff []string) error
+}
+
+// checkKernels returns the faults of --kernels-off.
+func (b Backend) checkKernels(c Compute) error {
+	if b.Check == nil || len(c.KernelsOff) == 0 {
+		return nil
+	}
+	if err := b.Check(c.KernelsOff); err != nil {
+		return usagef("--kernels-off: %w", err)
+	}
+	return nil
+}
+
+// Compute is what a device of the host may use to compute.
+type Compute struct {
+	Ranks      int      // of the host, which share its processors
+	Threads    int      // 0: the processors shared by the ranks
+	Bind       bool     // threads keep to their processors
+	KernelsOff []string // instruction sets that are not used
+}
+
+// compute returns what each of so many ranks may use.
+func compute(s config.Settings, ranks int) Compute {
+	c := Compute{Ranks: ranks, Threads: s.Threads, Bind: s.BindThreads}
+	if s.KernelsOff != "" {
+		c.KernelsOff = strings.Split(s.KernelsOff, ",")
+	}
+	return c
 }
 
 // getenv returns the value of a variable, "" if it is not set.

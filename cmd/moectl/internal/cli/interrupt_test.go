@@ -19,7 +19,12 @@ import (
 )
 
 // hung is a node whose step in flight never ends.
-type hung struct{ waited time.Duration }
+type hung struct {
+	failed chan struct{}
+	waited time.Duration
+}
+
+func (h *hung) Done() <-chan struct{} { return h.failed }
 
 func (h *hung) Close(ctx context.Context) error {
 	begun := time.Now()
@@ -68,17 +73,22 @@ func TestEndOfARun(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		interrupt time.Duration // after Close has begun; −1: before it, −2: never
+		fails     time.Duration // the same of the node's failure
 		err       error         // of the run
 		waited    time.Duration
 		code      int
 		said      string // what Run prints
 	}{
-		{"no interrupt", -2, nil, closeTimeout, exitFailure, ""},
-		{"no interrupt, refused lines", -2, reportedError{exitUsage}, closeTimeout, exitUsage, ""},
-		{"interrupted", -1, errInterrupted, 5 * time.Second, exitInterrupted, "interrupted"},
-		{"interrupted while closing", 10 * time.Second, nil, 15 * time.Second, exitInterrupted, "interrupted"},
-		{"interrupted with failed requests", -1, reportedError{exitFailure}, 5 * time.Second, exitInterrupted, "interrupted"},
-		{"interrupted, and the output is gone", -1, errors.New("standard output: broken"), 5 * time.Second, exitInterrupted, "interrupted\nstandard output: broken"},
+		{"no interrupt", -2, -2, nil, closeTimeout, exitFailure, ""},
+		{"no interrupt, refused lines", -2, -2, reportedError{exitUsage}, closeTimeout, exitUsage, ""},
+		{"the node has failed", -2, -1, reportedError{exitFailure}, 2 * time.Second, exitFailure, ""},
+		{"the node fails while closing", -2, 10 * time.Second, nil, 12 * time.Second, exitFailure, ""},
+		{"the node fails at last", -2, 29 * time.Second, nil, closeTimeout, exitFailure, ""},
+		{"interrupted", -1, -2, errInterrupted, 5 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted when the node has failed", -1, -1, reportedError{exitFailure}, 2 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted while closing", 10 * time.Second, -2, nil, 15 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted with failed requests", -1, -2, reportedError{exitFailure}, 5 * time.Second, exitInterrupted, "interrupted"},
+		{"interrupted, and the output is gone", -1, -2, errors.New("standard output: broken"), 5 * time.Second, exitInterrupted, "interrupted\nstandard output: broken"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			stats, err := openStats(filepath.Join(t.TempDir(), "stats.json"))
@@ -97,7 +107,13 @@ func TestEndOfARun(t *testing.T) {
 			case c.interrupt >= 0:
 				time.AfterFunc(c.interrupt, func() { cancel(errInterrupted) })
 			}
-			node := &hung{}
+			node := &hung{failed: make(chan struct{})}
+			switch {
+			case c.fails == -1:
+				close(node.failed)
+			case c.fails >= 0:
+				time.AfterFunc(c.fails, func() { close(node.failed) })
+			}
 			end := g.end(ctx, late, node, c.err)
 			if code := exitCode(end); code != c.code || node.waited != c.waited {
 				t.Errorf("%s: exit code %d after %v, want %d after %v", c.name, code, node.waited, c.code, c.waited)
@@ -109,7 +125,7 @@ func TestEndOfARun(t *testing.T) {
 			if said != c.said {
 				t.Errorf("%s: says %q, want %q", c.name, said, c.said)
 			}
-			if loud := c.interrupt == -2; loud != (errs.Len() > 0) || loud == strings.Contains(log.String(), "level=WARN") {
+			if loud := c.interrupt == -2; loud && !strings.Contains(errs.String(), " are over") || loud != (errs.Len() > 0) || loud == strings.Contains(log.String(), "level=WARN") {
 				t.Errorf("%s: standard error %q, log %q", c.name, &errs, &log)
 			}
 		})

@@ -90,7 +90,7 @@ func (r *cutReader) Read(p []byte) (int, error) {
 
 // readLines yields the prompts of from as they come; blank lines are none. where names a line by its number, from 1. A read
 // error is the last entry.
-func readLines(from io.Reader, where func(line int) string) iter.Seq[entry] {
+func readLines(from io.Reader, engines int, where func(line int) string) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		lines := lineReader{bufio.NewReaderSize(from, 1<<16), maxLine, maxSkip}
 		for n := 1; ; n++ {
@@ -112,7 +112,7 @@ func readLines(from io.Reader, where func(line int) string) iter.Seq[entry] {
 				continue
 			default:
 				var fault error
-				if e.prompt, fault = parseLine(line); fault != nil {
+				if e.prompt, fault = parseLine(line, engines); fault != nil {
 					e.err = e.fault(fault)
 				}
 			}
@@ -125,7 +125,7 @@ func readLines(from io.Reader, where func(line int) string) iter.Seq[entry] {
 
 // readPromptsFile reads a whole prompts file. The error says why it could not be opened, or that it holds none; faults of
 // lines are in the entries.
-func readPromptsFile(path string) ([]entry, error) {
+func readPromptsFile(path string, engines int) ([]entry, error) {
 	if path == "" {
 		return nil, errors.New("--prompts-file: is empty, want the name of a file of JSON lines")
 	}
@@ -138,7 +138,7 @@ func readPromptsFile(path string) ([]entry, error) {
 		return nil, fmt.Errorf("--prompts-file: %s: is a directory, want a file of JSON lines", path)
 	}
 	var entries []entry
-	for e := range readLines(&cutReader{f, maxFile}, func(n int) string { return fmt.Sprintf("%s:%d", path, n) }) {
+	for e := range readLines(&cutReader{f, maxFile}, engines, func(n int) string { return fmt.Sprintf("%s:%d", path, n) }) {
 		entries = append(entries, e)
 	}
 	if len(entries) == 0 {

@@ -43,7 +43,7 @@ func TestLongestLine(t *testing.T) {
 	const most = 64 << 20
 	from := io.MultiReader(filled(most), filled(most-1), strings.NewReader(`{"prompt": "a"}`))
 	var got []string
-	for e := range readLines(from, where) {
+	for e := range readLines(from, 1, where) {
 		got = append(got, fmt.Sprint(e.where, " ", e.prompt.text, " ", e.err))
 	}
 	if want := "[line 1  line 1: is longer than 64 MiB line 3 a <nil>]"; fmt.Sprint(got) != want {
@@ -64,7 +64,7 @@ func TestLongestText(t *testing.T) {
 
 func TestReadLinesSkipsBlanksAndCountsThem(t *testing.T) {
 	var got []string
-	for e := range readLines(strings.NewReader("\ufeff{\"prompt\": \"a\"}\n\n  \nnonsense\n{\"prompt\": \"b\"}"), where) {
+	for e := range readLines(strings.NewReader("\ufeff{\"prompt\": \"a\"}\n\n  \nnonsense\n{\"prompt\": \"b\"}"), 1, where) {
 		got = append(got, fmt.Sprint(e.where, " ", e.prompt.text, " ", e.err != nil))
 	}
 	if want := "[line 1 a false line 4  true line 5 b false]"; fmt.Sprint(got) != want {
@@ -76,7 +76,7 @@ func TestReadLinesEndsWithAReadError(t *testing.T) {
 	from := io.MultiReader(strings.NewReader("{\"prompt\": \"a\"}\n"), iotest.ErrReader(errors.New("disk on fire")))
 	var last entry
 	n := 0
-	for e := range readLines(from, where) {
+	for e := range readLines(from, 1, where) {
 		last = e
 		n++
 	}

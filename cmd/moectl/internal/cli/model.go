@@ -14,6 +14,7 @@ type modelFiles struct {
 	dir          string
 	config       *modelconfig.Config
 	checkpoint   *weights.Checkpoint // headers only
+	form         weights.Form        // in which the weights are wanted
 	tokenizer    *token.Tokenizer    // nil if there is none
 	tokenizerErr error               // why there is none
 }

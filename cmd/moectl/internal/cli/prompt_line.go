@@ -29,8 +29,8 @@ var lineKeys = map[string]func(p *prompt, value any) error{
 	"data_parallel_rank": func(p *prompt, v any) (err error) { p.engine, err = wholeNumber(v); return err },
 }
 
-// parseLine reads one JSON object. The error names all that is wrong with it.
-func parseLine(line []byte) (prompt, error) {
+// parseLine reads one JSON object, for a layout of so many engines. The error names all that is wrong with it.
+func parseLine(line []byte, engines int) (prompt, error) {
 	if err := checkUTF8(string(line)); err != nil { // the decoder would put U+FFFD in its place
 		return prompt{}, err
 	}
@@ -60,12 +60,12 @@ func parseLine(line []byte) (prompt, error) {
 	case !seen["prompt"]:
 		faults = append(faults, errors.New(`no "prompt": give a text or a list of token ids`))
 	}
-	faults = append(faults, p.faults()...)
+	faults = append(faults, p.faults(engines)...)
 	return p, joinFaults(faults)
 }
 
 // faults returns what is wrong with the numbers of a line whatever the model is.
-func (p prompt) faults() []error {
+func (p prompt) faults(engines int) []error {
 	p.ids, p.stop = []int32{0}, nil // any that are right
 	_, err := gateway.Check(p.request(0, config.Defaults()), gateway.Limits{VocabSize: math.MaxInt, MaxModelLen: math.MaxInt, Engines: engines})
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -33,7 +33,7 @@ func TestParseLine(t *testing.T) {
 			text: "a", seed: ptr(uint64(1<<64 - 1)), maxTokens: ptr(40), temperature: ptr(float32(0.5)), topP: ptr(float32(0.25)), ignoreEOS: ptr(true), logprobs: ptr(0), engine: ptr(0),
 		},
 	} {
-		got, err := parseLine([]byte(line))
+		got, err := parseLine([]byte(line), 1)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v", line, got, err)
 		}
@@ -74,7 +74,7 @@ func TestParseLineNamesAllFaults(t *testing.T) {
 		`{"prompt": "a", "stop": 5}`:                       `stop: 5: must be a text or a list of texts`,
 		`{"prompt": "a", "data_parallel_rank": -1}`:        `data_parallel_rank=-1: must be 0 … 0`,
 	} {
-		if _, err := parseLine([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseLine([]byte(line), 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", line, err, want)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzParseLine(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		p, err := parseLine(line)
+		p, err := parseLine(line, 1)
 		if err != nil {
 			return
 		}

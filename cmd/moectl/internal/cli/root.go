@@ -79,7 +79,7 @@ and everything later; 130 interrupted.`,
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.generate(), a.tokenize(), a.doctor(), a.version())
+	root.AddCommand(a.generate(), a.tokenize(), a.doctor(), a.quantize(), a.synth(), a.perplexity(), a.bench(), a.version())
 	root.SetHelpCommand(a.help(root))
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

@@ -22,7 +22,9 @@ const tinyV3 = "../../../../test/models/tiny-v3"
 func host(out, errs io.Writer, args ...string) Host {
 	return Host{
 		Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Exit: func(int) {},
-		Backends: []Backend{{Name: "cpu", Open: func(index int) (hal.Device, error) { return cpu.Open(cpu.Options{Index: index}) }}},
+		Backends: []Backend{{Name: "cpu", Open: func(index int, c Compute) (hal.Device, error) {
+			return cpu.Open(cpu.Options{Index: index, Threads: c.Threads, Off: c.KernelsOff})
+		}}},
 	}
 }
 
@@ -196,7 +198,7 @@ func TestPromptThatIsNoText(t *testing.T) {
 func TestDeviceThatDoesNotOpen(t *testing.T) {
 	var out, errs bytes.Buffer
 	h := host(&out, &errs, "generate", "--model", tinyV3, "--prompt-ids", "0", "--log-level", "error")
-	h.Backends[0].Open = func(int) (hal.Device, error) { return nil, errors.New("no such card") }
+	h.Backends[0].Open = func(int, Compute) (hal.Device, error) { return nil, errors.New("no such card") }
 	if code := Run(h); code != exitFailure || out.Len() > 0 || !strings.Contains(errs.String(), "no such card") {
 		t.Errorf("exit code %d, output %q, standard error %q", code, &out, &errs)
 	}

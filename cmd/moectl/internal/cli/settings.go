@@ -17,6 +17,17 @@ import (
 var usages = map[string]string{
 	"model":                   "model `DIR`, or org/name in the local Hugging Face cache",
 	"device":                  "backend `NAME` that computes",
+	"data_parallel_size":      "engines `N`, each with its own requests",
+	"tensor_parallel_size":    "ranks `N` over which each engine is cut",
+	"enable_expert_parallel":  "spread the experts over all ranks of all engines, which then step together",
+	"all2all_backend":         "`auto|allgather`: how rows reach the experts of other ranks",
+	"dtype":                   "`auto|float32|bfloat16|w8a8`: number format of the weights; auto and float32 take them as stored, w8a8 is int8 with int8 dot products",
+	"mla_prefill":             "`absorbed|expanded`: what prompts meet in latent attention: latents, or keys and values made from them, which long prompts are faster with",
+	"cpu_devices":             "devices `N` of this host on backend cpu; each rank takes one",
+	"threads":                 "threads `N` of each rank; 0: this host's processors shared by its ranks",
+	"bind_threads":            "each helper thread keeps to a processor of its own; for a host that runs nothing else",
+	"kernels_off":             "`NAMES` of instruction sets that are not to be used, with commas between them, to find out which one is at fault",
+	"nats":                    "`URL` of the NATS server that carries the control plane; without it one runs inside the process and opens no port",
 	"max_tokens":              "most tokens `N` of an answer",
 	"temperature":             "`T` by which logits are divided; 0 takes the most probable token",
 	"top_p":                   "keep the fewest tokens whose probabilities reach `P`",
@@ -32,6 +43,8 @@ var usages = map[string]string{
 	"block_size":              "positions `N` in a KV block",
 	"num_gpu_blocks_override": "KV blocks `N`; 0: a quarter of free memory",
 	"start_timeout":           "longest `TIME` without progress while the model loads",
+	"stall_timeout":           "longest `TIME` that a rank may make no progress in a step before its group gives up; below about 1s a busy machine gives false alarms",
+	"bus_timeout":             "longest `TIME` that steps wait for a NATS server that is away",
 	"stats_file":              "write counters to `FILE` at the end",
 	"log_level":               "least `LEVEL` that is logged: debug, info, warn or error",
 	"log_format":              "`FORM` of the log: text or json",
@@ -39,6 +52,9 @@ var usages = map[string]string{
 
 // choices are the values that the shell completes, by key.
 var choices = map[string][]string{
+	"all2all_backend":   {config.Auto, config.AllGather},
+	"dtype":             config.DTypes(),
+	"mla_prefill":       {config.Absorbed, config.Expanded},
 	"generation_config": {config.Auto, config.VLLM},
 	"log_level":         {"debug", "info", "warn", "error"},
 	"log_format":        {logging.Text, logging.JSON},

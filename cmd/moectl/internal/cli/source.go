@@ -13,8 +13,8 @@ type source struct {
 	lines iter.Seq[entry] // nil with a list
 }
 
-// source returns the prompts that the flags name.
-func (a *app) source(flags generateFlags, stdin bool) (source, error) {
+// source returns the prompts that the flags name, for a layout of so many engines.
+func (a *app) source(flags generateFlags, stdin bool, engines int) (source, error) {
 	ways := 0
 	for _, given := range []bool{len(flags.prompts.entries) > 0, flags.fileGiven, stdin} {
 		if given {
@@ -27,9 +27,9 @@ func (a *app) source(flags generateFlags, stdin bool) (source, error) {
 	case ways > 1:
 		return source{}, usagef("prompts come from flags (--prompt, --prompt-ids), from --prompts-file or from -: choose one of the three")
 	case stdin:
-		return source{lines: readLines(a.Stdin, func(n int) string { return fmt.Sprintf("standard input: line %d", n) })}, nil
+		return source{lines: readLines(a.Stdin, engines, func(n int) string { return fmt.Sprintf("standard input: line %d", n) })}, nil
 	case flags.fileGiven:
-		entries, err := readPromptsFile(flags.file)
+		entries, err := readPromptsFile(flags.file, engines)
 		if err != nil {
 			return source{}, usageError{err}
 		}

@@ -1,0 +1,5 @@
+#include "vec_avx512.h"
+
+#include "matmul.h"
+
+#include "heads.h"

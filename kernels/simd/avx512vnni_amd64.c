@@ -1,0 +1,3 @@
+#include "int8_vnni.h"
+
+#include "matmul8.h"

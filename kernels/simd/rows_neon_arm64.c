@@ -1,0 +1,9 @@
+#include "vec_neon.h"
+
+#include "attention.h"
+#include "blocks.h"
+#include "keys.h"
+#include "router.h"
+#include "rows.h"
+
+const mr_rows moerack_rows_neon = {attention, rmsnorm, rope, combine, add, all_finite, route, attend_keys, block_max, block_sum_exp};
