@@ -25,7 +25,7 @@ INLINE int64_t block(int64_t bytes, int64_t most) {
 }
 
 // gate_up turns a = x·gateᵀ, in out, and b = x·upᵀ into silu(a)·b.
-static void gate_up(float *out, const float *b, int64_t n) {
+INLINE void gate_up(float *out, const float *b, int64_t n) {
 	int64_t i = 0;
 	for (; i + W <= n; i += W) v_store(out + i, v_mul(v_silu(v_load(out + i)), v_load(b + i)));
 	if (i < n) store_rest(out + i, v_mul(v_silu(load_rest(out + i, n - i)), load_rest(b + i, n - i)), n - i);

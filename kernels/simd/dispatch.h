@@ -5,7 +5,11 @@
 #include "ops.h"
 
 // The instruction sets, in the order of Go's constants.
-enum { MR_AVX2 = 1, MR_AVX512, MR_AVX512VNNI, MR_NEON };
+enum { MR_AVX2 = 1, MR_AVX512, MR_AVX512VNNI, MR_AMX, MR_NEON };
+
+#if defined(__x86_64__) && defined(__linux__) && !defined(MOERACK_SIMDE)
+#define MR_HAS_AMX
+#endif
 
 // moerack_supports reports whether processor and system have an instruction set.
 int moerack_supports(int set);
