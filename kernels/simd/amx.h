@@ -14,13 +14,14 @@
 #define TILE 16            // outputs, rows and four-byte groups of the reduction in a tile
 #define TILE_BYTES 1024    // of a tile
 #define STEP_BYTES 64      // of an output in a tile
+#define TILES_N 2          // tiles of outputs that pass together
 #define CHUNK_T (2 * TILE) // rows that pass together
 #define SUMS_N 256         // outputs whose sums are kept between pieces of the reduction
 #define SECOND (SUMS_N / 2 * 4 * CHUNK_T)  // bytes to the sums of a second weight
 #define PACKED (192 << 10) // most bytes of packed rows
 #define NEAR (32 << 10)    // bytes of packed rows that stay in the first cache
 #define HELD (1 << 20)     // bytes of weights that stay in the second cache
-#define AHEAD_STEPS 8      // steps from what is read to what is asked for
+#define AHEAD_STEPS 8
 
 // product is one call: up to two weights of the same shape for the same rows.
 typedef struct {
@@ -132,15 +133,20 @@ static void edge(char *to, const char *a, int64_t as, int64_t n, int64_t bytes) 
 	for (int64_t o = 0; o < n; o++) memcpy(to + o * STEP_BYTES, a + o * as, (size_t)(bytes < STEP_BYTES ? bytes : STEP_BYTES));
 }
 
-// SUMS goes through the four tiles of sums: of four times 16 outputs of one group of rows, or of two times 16 of two.
-#define SUMS(DO) DO(0) DO(1) DO(2) DO(3)
+// SUMS goes through the tiles of sums: of two times 16 outputs and one or two groups of rows.
+#define SUMS(DO) \
+	DO(0) DO(1) \
+	if (groups == 2) { \
+		DO(2) DO(3) \
+	}
 
-// multiply adds a piece of the reduction to the sums of 32 outputs × 32 rows, or of 64 × 16.
+// multiply adds a piece of the reduction to the sums of 32 outputs × 16 or 32 rows. More places of memory at once, from which four
+// tiles of outputs would come, are read more slowly.
 INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole) {
-	const int outputs = 4 / groups, thirds = floats ? 3 : 1;
+	const int outputs = TILES_N, thirds = floats ? 3 : 1;
 	const int64_t wide = 4 * CHUNK_T;
 	char *c = s->c + j * wide;
-	_Alignas(64) char copy[4 * TILE_BYTES];
+	_Alignas(64) char copy[TILES_N * TILE_BYTES];
 #define AT(i) (c + i / groups * TILE * wide + i % groups * 64)
 #define LOAD(i) _tile_loadd(i, AT(i), wide);
 #define ZERO(i) _tile_zero(i);
@@ -153,7 +159,7 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 	const char *a = s->a + j * s->as, *b = s->b;
 	const int64_t steps = (s->bytes + STEP_BYTES - 1) / STEP_BYTES, next = outputs * TILE * s->as - s->bytes;
 	for (int64_t k = 0; k < steps; k++) {
-		const char *p[4];
+		const char *p[TILES_N];
 		int64_t stride = s->as;
 		UNROLL for (int o = 0; o < outputs; o++) p[o] = a + o * TILE * s->as + k * STEP_BYTES;
 		if (!whole) {
@@ -204,7 +210,7 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 }
 
 INLINE void piece(const run *s, int groups, int floats) {
-	const int64_t most = 4 / groups * TILE;
+	const int64_t most = TILES_N * TILE;
 	const int even = s->bytes % STEP_BYTES == 0;
 	for (int64_t j = 0; j < s->n; j += most) {
 		if (even && s->n - j >= most) multiply(s, j, groups, floats, 1);

@@ -9,14 +9,19 @@ import (
 	"github.com/moerack/moerack/kernels/simd"
 )
 
-// eachTable runs f with the best of all instruction sets and with plain Go.
+// eachTable runs f with the best of all instruction sets, then without the first of them, and so on to plain Go.
 func eachTable(b *testing.B, f func(b *testing.B, k kernels.Table)) {
 	b.Helper()
-	for _, off := range [][]string{nil, simd.Names()} {
-		k, _, err := simd.Select(off)
+	names, last := simd.Names(), ""
+	for i := range len(names) + 1 {
+		k, _, err := simd.Select(names[:i])
 		if err != nil {
 			b.Fatal(err)
 		}
+		if k.Name == last { // the set that is off is not here
+			continue
+		}
+		last = k.Name
 		b.Run(k.Name, func(b *testing.B) { f(b, k) })
 	}
 }
