@@ -16,12 +16,11 @@
 #define STEP_BYTES 64      // of an output in a tile
 #define TILES_N 2          // tiles of outputs that pass together
 #define CHUNK_T (2 * TILE) // rows that pass together
-#define SUMS_N 256         // outputs whose sums are kept between pieces of the reduction
+#define SUMS_N 1024        // outputs whose sums are kept between pieces of the reduction
 #define SECOND (SUMS_N / 2 * 4 * CHUNK_T)  // bytes to the sums of a second weight
-#define PACKED (192 << 10) // most bytes of packed rows
-#define NEAR (32 << 10)    // bytes of packed rows that stay in the first cache
-#define HELD (1 << 20)     // bytes of weights that stay in the second cache
-#define AHEAD_STEPS 8
+#define PACKED (384 << 10) // most bytes of packed rows: they and the weights that pass share the second cache
+#define HELD (4 << 20)     // bytes of weights that pass again for every chunk of rows
+#define AHEAD_STEPS 8      // by which weights are asked for before they are used
 
 // product is one call: up to two weights of the same shape for the same rows.
 typedef struct {
@@ -157,7 +156,7 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 		SUMS(LOAD)
 	}
 	const char *a = s->a + j * s->as, *b = s->b;
-	const int64_t steps = (s->bytes + STEP_BYTES - 1) / STEP_BYTES, next = outputs * TILE * s->as - s->bytes;
+	const int64_t steps = (s->bytes + STEP_BYTES - 1) / STEP_BYTES, early = min64(steps, AHEAD_STEPS);
 	for (int64_t k = 0; k < steps; k++) {
 		const char *p[TILES_N];
 		int64_t stride = s->as;
@@ -169,7 +168,8 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 				p[o] = copy + o * TILE_BYTES;
 			}
 		} else if (s->ahead) {
-			const char *want = a + (k + AHEAD_STEPS) * STEP_BYTES + (k + AHEAD_STEPS < steps ? 0 : next);
+			const int64_t then = k + early, wrap = then < steps ? 0 : outputs * TILE * s->as - steps * STEP_BYTES;
+			const char *want = a + then * STEP_BYTES + wrap;
 			for (int o = 0; o < outputs * TILE; o++) __builtin_prefetch(want + o * s->as, 0, 2);
 		}
 #define DOT(sum, a, b) \
@@ -259,7 +259,7 @@ static void products(const product *p) {
 		for (int64_t r = 0; r < p->rows; r += CHUNK_T) {
 			const int64_t rows = min64(p->rows - r, CHUNK_T);
 			const int groups = rows > TILE ? 2 : 1;
-			const int64_t step = groups * thirds * TILE_BYTES, fit = (p->rows > TILE ? NEAR : PACKED) / step;
+			const int64_t step = groups * thirds * TILE_BYTES, fit = PACKED / step;
 			for (int64_t at = 0; at == 0 || at < bytes; at += fit * STEP_BYTES) {
 				const int64_t part = min64(bytes - at, fit * STEP_BYTES);
 				char *to = packed;
