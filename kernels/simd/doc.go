@@ -5,7 +5,8 @@
 // each. The order of summation is part of each file's head; it makes a row's bits independent of its batch. Bits may differ between
 // instruction sets, but not those of int8 products, which are exact.
 //
-// AVX-512 BF16 is not used: its dot product takes both operands in bfloat16, and activations are float32 here.
+// With AMX (Linux on amd64) products with bfloat16 weights see a float32 row as the exact sum of three bfloat16 rows. AVX-512 BF16 is
+// not used: the same way is slower there than float32 products (docs/adr, "Rows in float32").
 //
 // The package reads no environment and holds no state: the caller says what is switched off.
 package simd

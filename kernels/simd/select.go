@@ -22,6 +22,7 @@ type set struct {
 	name  string
 	there bool // processor and system have it
 	ops   map[string]func(*kernels.Table)
+	calls []string // sets that serve a part of its inputs
 }
 
 // Names returns the names of all instruction sets of this build, the most wanted first; any of them can be switched off.
@@ -34,7 +35,7 @@ func Names() []string {
 }
 
 // Select returns the table with the best implementation of each op, and what was chosen, in order of the ops. off are names of
-// instruction sets that are not to be used; an unknown one is an error that lists the known.
+// instruction sets that are not to be used, with those that call them; an unknown one is an error that lists the known.
 func Select(off []string) (kernels.Table, []Choice, error) {
 	all := sets()
 	for _, name := range off {
@@ -50,10 +51,13 @@ func Select(off []string) (kernels.Table, []Choice, error) {
 		var passed []string
 		for _, s := range all {
 			fill, has := s.ops[op]
+			missed := slices.IndexFunc(s.calls, func(name string) bool { return slices.Contains(off, name) })
 			switch {
 			case !has:
 			case slices.Contains(off, s.name):
 				passed = append(passed, s.name+" is switched off")
+			case missed >= 0:
+				passed = append(passed, s.name+" calls "+s.calls[missed]+", which is switched off")
 			case !s.there:
 				passed = append(passed, "no "+s.name+" here")
 			default:

@@ -23,7 +23,7 @@ const none = ""
 // sets lists the instruction sets of this build, the most wanted first.
 func sets() []set {
 	s := func(name string, id C.int, ops map[string]func(*kernels.Table)) set {
-		return set{name, C.moerack_supports(id) != 0, ops}
+		return set{name: name, there: C.moerack_supports(id) != 0, ops: ops}
 	}
 	return architecture(s)
 }
