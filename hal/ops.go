@@ -18,6 +18,8 @@ type Ops interface {
 	Embed(out Tensor, table Weight, ids Tensor, first int)
 	// RMSNorm sets out[t] = x[t] / sqrt(mean(x[t]²) + eps) · weight. out may be x. // out, x (T, C), weight (1, C)
 	RMSNorm(out, x, weight Tensor, eps float32)
+	// AddRMSNorm adds y to x and sets out to the RMSNorm of the sum, with the bits of Add and RMSNorm. out may be y. // out, x, y (T, C), weight (1, C)
+	AddRMSNorm(out, x, y, weight Tensor, eps float32)
 	// MatMul sets out = x · wᵀ. // out (T, O), x (T, I), w (O, I)
 	MatMul(out, x Tensor, w Weight)
 	// HeadMatMul multiplies each head's part of x by that head's rows of w, as h describes. // out (T, N·OutStride), x (T, N·InStride)

@@ -9,6 +9,8 @@ type Table struct {
 	Embed func(out Mat, table *Weight, ids []int32, first int)
 	// RMSNorm: out[t] = x[t] / sqrt(mean(x[t]²)+eps) · w; out may be x. // out, x (T, C), w (C)
 	RMSNorm func(out, x Mat, w []float32, eps float32)
+	// AddRMSNorm: x += y, out = RMSNorm of x, bits as from both ops; out may be y. // out, x, y (T, C), w (C)
+	AddRMSNorm func(out, x, y Mat, w []float32, eps float32)
 	// MatMul: out = x · wᵀ. // out (T, O), x (T, I), w (O, I)
 	MatMul func(out, x Mat, w *Weight)
 	// HeadMatMul: a product per head with some rows of w. // out (T, N·OutStride), x (T, N·InStride)

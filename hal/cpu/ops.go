@@ -32,6 +32,16 @@ func (s *stream) RMSNorm(out, x, weight hal.Tensor, eps float32) {
 	}
 }
 
+// AddRMSNorm adds rows and normalises the sums.
+func (s *stream) AddRMSNorm(out, x, y, weight hal.Tensor, eps float32) {
+	const op = "AddRMSNorm"
+	o, a := s.mat(op, "out", out, x.Rows, x.Cols), s.mat(op, "x", x, x.Rows, x.Cols)
+	b, w := s.mat(op, "y", y, x.Rows, x.Cols), s.mat(op, "weight", weight, 1, x.Cols)
+	if s.err == nil {
+		s.addRMSNorm(op, o, a, b, w.Row(0), eps)
+	}
+}
+
 // MatMul multiplies rows by a weight.
 func (s *stream) MatMul(out, x hal.Tensor, weight hal.Weight) {
 	const op = "MatMul"

@@ -57,6 +57,15 @@ func (s *stream) rmsNorm(op string, o, a kernels.Mat, w []float32, eps float32) 
 	t.rows(a.Rows, 2*a.Cols)
 }
 
+// addRMSNorm is AddRMSNorm. // o, a, b (T, C)
+func (s *stream) addRMSNorm(op string, o, a, b kernels.Mat, w []float32, eps float32) {
+	t := s.begin(op, simple, 0, func(t *task, p *part, _ int) {
+		t.s.dev.table.AddRMSNorm(t.out.Sub(p.from, p.to), t.x.Sub(p.from, p.to), t.y.Sub(p.from, p.to), t.vector, t.eps)
+	})
+	t.operands = operands{out: o, x: a, y: b, vector: w, eps: eps}
+	t.rows(a.Rows, 3*a.Cols)
+}
+
 // rotate is Rope. // o, a (T, N·stride)
 func (s *stream) rotate(op string, o, a kernels.Mat, positions []int32, angles kernels.Mat, r kernels.Rope) {
 	t := s.begin(op, simple, 0, func(t *task, p *part, _ int) {

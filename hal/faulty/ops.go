@@ -18,6 +18,13 @@ func (s *stream) RMSNorm(out, x, weight hal.Tensor, eps float32) {
 	}
 }
 
+// AddRMSNorm may be told to fail.
+func (s *stream) AddRMSNorm(out, x, y, weight hal.Tensor, eps float32) {
+	if s.pass("AddRMSNorm") {
+		s.inner.AddRMSNorm(out, x, y, weight, eps)
+	}
+}
+
 // MatMul may be told to fail.
 func (s *stream) MatMul(out, x hal.Tensor, w hal.Weight) {
 	if s.pass("MatMul") {

@@ -44,6 +44,28 @@ func testRMSNorm(r *rig) {
 	r.near("in place", r.floats(in), want, tol)
 }
 
+func testAddRMSNorm(r *rig) {
+	const rows, cols, eps = 3, 37, 1e-3
+	x, y, w := r.random(rows*cols), r.random(rows*cols), r.f32(1, r.random(cols)...)
+	sum, norm := r.f32(rows, x...), r.alloc(hal.F32, rows, cols)
+	other := r.f32(rows, y...)
+	r.st.Add(sum, sum, other)
+	r.st.RMSNorm(norm, sum, w, eps)
+	in, out := r.f32(rows, x...), r.alloc(hal.F32, rows, cols)
+	r.st.AddRMSNorm(out, in, other, w, eps)
+	if got, want := r.floats(in), r.floats(sum); !slices.Equal(got, want) {
+		r.Errorf("x is %v, Add gives %v", got, want)
+	}
+	want := r.floats(norm)
+	if got := r.floats(out); !slices.Equal(got, want) {
+		r.Errorf("out is %v, Add and RMSNorm give %v", got, want)
+	}
+	r.st.AddRMSNorm(other, r.f32(rows, x...), other, w, eps)
+	if got := r.floats(other); !slices.Equal(got, want) {
+		r.Errorf("onto y: %v, Add and RMSNorm give %v", got, want)
+	}
+}
+
 func testMatMul(r *rig) {
 	const rows, in, out = 3, 37, 5
 	w, wv := r.weight(out, in)

@@ -34,6 +34,7 @@ func testWrongShapes(r *rig) {
 	r.expectFault("HeadMatMul: slice", func() {
 		r.st.HeadMatMul(f(2, 4), f(2, 12), w, hal.HeadMatMul{Heads: 2, Rows: 2, From: 1, To: 3, InStride: 6, OutStride: 2})
 	})
+	r.expectFault("AddRMSNorm: y", func() { r.st.AddRMSNorm(f(2, 6), f(2, 6), f(1, 6), f(1, 6), 1e-6) })
 	r.expectFault("RMSNorm: weight", func() { r.st.RMSNorm(f(2, 6), f(2, 6), f(1, 5), 1e-6) })
 	r.expectFault("Rope: odd", func() {
 		r.st.Rope(f(1, 3), f(1, 3), n(1, 1), f(1, 3), hal.Rope{Heads: 1, Dim: 3, InStride: 3, OutStride: 3})

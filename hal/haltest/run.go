@@ -23,6 +23,7 @@ func Run(t *testing.T, open func() (hal.Device, error)) {
 		{"Unwanted", testUnwanted},
 		{"Embed", testEmbed},
 		{"RMSNorm", testRMSNorm},
+		{"AddRMSNorm", testAddRMSNorm},
 		{"MatMul", testMatMul},
 		{"FP8Blocks", testFP8Blocks},
 		{"Slices", testSlices},

@@ -24,6 +24,7 @@ func Run(t *testing.T, k kernels.Table) {
 	t.Run("MatMul8", func(t *testing.T) { testMatMul8(t, k) })
 	t.Run("SwiGLU8", func(t *testing.T) { testSwiGLU8(t, k) })
 	t.Run("RMSNorm", func(t *testing.T) { testRMSNorm(t, k) })
+	t.Run("AddRMSNorm", func(t *testing.T) { testAddRMSNorm(t, k) })
 	t.Run("Rope", func(t *testing.T) { testRope(t, k) })
 	t.Run("MLAAttention", func(t *testing.T) { testAttention(t, k) })
 	t.Run("AttendKeys", func(t *testing.T) { testAttendKeys(t, k) })
@@ -183,6 +184,31 @@ func testRMSNorm(t *testing.T, k kernels.Table) {
 		k.RMSNorm(x, x, w, eps)
 		for r := range rows {
 			same(t, "in place", x.Row(r), out.Row(r))
+		}
+	}
+}
+
+func testAddRMSNorm(t *testing.T, k kernels.Table) {
+	g := newGen(t, 7)
+	for _, c := range Sizes {
+		const rows, eps = 3, 1e-6
+		x, y, w := g.mat(rows, c), g.mat(rows, c), g.mat(1, c).Row(0)
+		sum, norm := guarded(rows, c), guarded(rows, c)
+		k.Add(sum, x, y)
+		k.RMSNorm(norm, sum, w, eps)
+		in, out := guarded(rows, c), guarded(rows, c)
+		for r := range rows {
+			copy(in.Row(r), x.Row(r))
+		}
+		k.AddRMSNorm(out, in, y, w, eps)
+		checkGuards(t, "AddRMSNorm", out)
+		checkGuards(t, "AddRMSNorm, x", in)
+		k.AddRMSNorm(y, x, y, w, eps)
+		for r := range rows {
+			what := fmt.Sprintf("C %d row %d", c, r)
+			same(t, what+", sum", in.Row(r), sum.Row(r))
+			same(t, what, out.Row(r), norm.Row(r))
+			same(t, what+", out is y", y.Row(r), norm.Row(r))
 		}
 	}
 }

@@ -10,6 +10,7 @@ func Table() kernels.Table {
 		Name:         "ref (plain Go)",
 		Embed:        Embed,
 		RMSNorm:      RMSNorm,
+		AddRMSNorm:   AddRMSNorm,
 		MatMul:       MatMul,
 		HeadMatMul:   HeadMatMul,
 		Rope:         Rope,

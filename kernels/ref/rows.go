@@ -17,6 +17,12 @@ func RMSNorm(out, x kernels.Mat, w []float32, eps float32) {
 	}
 }
 
+// AddRMSNorm adds y to x and norms the sum. out may be y. // out, x, y (T, C), w (C)
+func AddRMSNorm(out, x, y kernels.Mat, w []float32, eps float32) {
+	Add(x, x, y)
+	RMSNorm(out, x, w, eps)
+}
+
 // Rope rotates interleaved pairs: (a, b) becomes (a·cos − b·sin, b·cos + a·sin) (Su et al. 2021). // table (positions, Dim)
 func Rope(out, x kernels.Mat, positions []int32, table kernels.Mat, r kernels.Rope) {
 	for t, p := range positions {

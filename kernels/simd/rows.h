@@ -105,6 +105,16 @@ static void add(float *out, int64_t out_stride, const float *a, int64_t a_stride
 	}
 }
 
+// add_rmsnorm takes a row through both while it is in the first cache.
+static void add_rmsnorm(float *out, int64_t out_stride, float *x, int64_t x_stride, const float *y, int64_t y_stride, const float *w, int64_t rows,
+                        int64_t cols, float eps) {
+	for (int64_t t = 0; t < rows; t++) {
+		float *row = x + t * x_stride;
+		add(row, x_stride, row, x_stride, y + t * y_stride, y_stride, 1, cols);
+		rmsnorm(out + t * out_stride, out_stride, row, x_stride, w, 1, cols, eps);
+	}
+}
+
 // all_finite multiplies by zero: NaN and infinities give NaN, which stays in the sum.
 static int all_finite(const float *x, int64_t n) {
 	V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};

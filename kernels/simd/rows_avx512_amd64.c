@@ -6,4 +6,4 @@
 #include "router.h"
 #include "rows.h"
 
-const mr_rows moerack_rows_avx512 = {attention, rmsnorm, rope, combine, add, all_finite, route, attend_keys, block_max, block_sum_exp};
+const mr_rows moerack_rows_avx512 = {attention, rmsnorm, add_rmsnorm, rope, combine, add, all_finite, route, attend_keys, block_max, block_sum_exp};

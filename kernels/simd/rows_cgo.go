@@ -7,6 +7,8 @@ package simd
 #cgo nocallback moerack_attention
 #cgo noescape moerack_rmsnorm
 #cgo nocallback moerack_rmsnorm
+#cgo noescape moerack_add_rmsnorm
+#cgo nocallback moerack_add_rmsnorm
 #cgo noescape moerack_rope
 #cgo nocallback moerack_rope
 #cgo noescape moerack_combine
@@ -44,6 +46,7 @@ func rows(id C.int) map[string]func(*kernels.Table) {
 	ops := C.moerack_rows(id)
 	return map[string]func(*kernels.Table){
 		"RMSNorm":      func(t *kernels.Table) { t.RMSNorm = rmsNorm(ops) },
+		"AddRMSNorm":   func(t *kernels.Table) { t.AddRMSNorm = addRMSNorm(ops) },
 		"Rope":         func(t *kernels.Table) { t.Rope = rope(ops) },
 		"MLAAttention": func(t *kernels.Table) { t.MLAAttention = mlaAttention(ops) },
 		"Route":        func(t *kernels.Table) { t.Route = route(ops) },
@@ -70,6 +73,13 @@ func mlaAttention(ops *C.mr_rows) func(out, q, cache kernels.Mat, tables kernels
 func rmsNorm(ops *C.mr_rows) func(out, x kernels.Mat, w []float32, eps float32) {
 	return func(out, x kernels.Mat, w []float32, eps float32) {
 		C.moerack_rmsnorm(ops, floatsAt(out.Data), C.int64_t(out.Stride), floatsAt(x.Data), C.int64_t(x.Stride), floatsAt(w), C.int64_t(x.Rows), C.int64_t(x.Cols), C.float(eps))
+	}
+}
+
+func addRMSNorm(ops *C.mr_rows) func(out, x, y kernels.Mat, w []float32, eps float32) {
+	return func(out, x, y kernels.Mat, w []float32, eps float32) {
+		C.moerack_add_rmsnorm(ops, floatsAt(out.Data), C.int64_t(out.Stride), floatsAt(x.Data), C.int64_t(x.Stride), floatsAt(y.Data), C.int64_t(y.Stride),
+			floatsAt(w), C.int64_t(x.Rows), C.int64_t(x.Cols), C.float(eps))
 	}
 }
 

@@ -19,6 +19,11 @@ static inline void moerack_rmsnorm(const mr_rows *ops, float *out, int64_t out_s
 	ops->rmsnorm(out, out_stride, x, x_stride, w, rows, cols, eps);
 }
 
+static inline void moerack_add_rmsnorm(const mr_rows *ops, float *out, int64_t out_stride, float *x, int64_t x_stride, const float *y,
+                                       int64_t y_stride, const float *w, int64_t rows, int64_t cols, float eps) {
+	ops->add_rmsnorm(out, out_stride, x, x_stride, y, y_stride, w, rows, cols, eps);
+}
+
 static inline void moerack_rope(const mr_rows *ops, float *out, int64_t out_stride, const float *x, int64_t x_stride, const int32_t *positions,
                                 const float *table, int64_t table_stride, int64_t rows, mr_rope r) {
 	ops->rope(out, out_stride, x, x_stride, positions, table, table_stride, rows, r);

@@ -37,6 +37,8 @@ typedef struct {
 	void (*attention)(float *out, int64_t out_stride, const float *q, int64_t q_stride, const float *cache, int64_t cache_stride,
 	                  const int32_t *tables, int64_t tables_stride, const int32_t *seqs, const int32_t *positions, int64_t rows, mr_attention a);
 	void (*rmsnorm)(float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *w, int64_t rows, int64_t cols, float eps);
+	void (*add_rmsnorm)(float *out, int64_t out_stride, float *x, int64_t x_stride, const float *y, int64_t y_stride, const float *w, int64_t rows,
+	                    int64_t cols, float eps);
 	void (*rope)(float *out, int64_t out_stride, const float *x, int64_t x_stride, const int32_t *positions, const float *table,
 	             int64_t table_stride, int64_t rows, mr_rope r);
 	void (*combine)(float *out, int64_t out_stride, const float *y, int64_t y_stride, const int32_t *index, int64_t index_stride,

@@ -93,6 +93,6 @@ func Select(off []string) (kernels.Table, []Choice, error) {
 
 // Ops are the names of the table's functions, in their order.
 var Ops = []string{
-	"Embed", "RMSNorm", "MatMul", "HeadMatMul", "Rope", "MLAAttention", "AttendKeys", "Route", "SwiGLU", "Quantize", "MatMul8", "SwiGLU8", "Combine", "Add",
-	"Finite", "BlockMax", "BlockSumExp",
+	"Embed", "RMSNorm", "AddRMSNorm", "MatMul", "HeadMatMul", "Rope", "MLAAttention", "AttendKeys", "Route", "SwiGLU", "Quantize", "MatMul8", "SwiGLU8",
+	"Combine", "Add", "Finite", "BlockMax", "BlockSumExp",
 }

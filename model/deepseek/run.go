@@ -94,8 +94,7 @@ func (m *Model) queue(ctx context.Context, op nn.Op) (err error) {
 // endAttention adds the attention's output and norms the input of the layer's second block.
 func (m *Model) endAttention(l *layer) {
 	s := &m.step
-	m.st.Add(s.x, s.x, s.y)
-	m.st.RMSNorm(s.h, s.x, l.postNorm, float32(m.cfg.RMSNormEps))
+	m.st.AddRMSNorm(s.h, s.x, s.y, l.postNorm, float32(m.cfg.RMSNormEps))
 }
 
 // endLayer adds the second block's output.
