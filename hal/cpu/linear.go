@@ -18,8 +18,8 @@ func (g *segment) each() int {
 	return g.x.Rows * g.w.In
 }
 
-// outputsAlign is what parts of outputs are multiples of: kernels take them by 12, or by 8 for single rows.
-const outputsAlign = 24
+// outputsAlign is what parts of outputs are multiples of: kernels take them by 12, by 8 for single rows, or by 32.
+const outputsAlign = 96
 
 // products runs all segments that were added, cut by outputs, so that each weight row still meets all its rows at once.
 func (s *stream) products(op string) {

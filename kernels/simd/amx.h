@@ -20,6 +20,7 @@
 #define SECOND (SUMS_N / 2 * 4 * CHUNK_T)  // bytes to the sums of a second weight
 #define PACKED (384 << 10) // most bytes of packed rows: they and the weights that pass share the second cache
 #define HELD (4 << 20)     // bytes of weights that pass again for every chunk of rows
+#define WEIGHTS 4          // the tile of weights, where no other is
 #define AHEAD_STEPS 8      // by which weights are asked for before they are used
 
 // product is one call: up to two weights of the same shape for the same rows.
@@ -41,19 +42,20 @@ typedef struct {
 	int64_t as;       // bytes between outputs
 	int64_t n;        // outputs
 	int64_t bytes;    // of the piece
-	const char *b;    // packed rows: (steps, groups of 16 rows, thirds, tile)
+	const char *b;    // packed rows: (steps, groups of 16 rows, thirds, tile), a single row in tiles of one column
 	char *c;          // sums: (outputs, CHUNK_T) of four bytes
 	int first, ahead;
 } run;
 
-static void configure(void) {
+// configure sets the sizes of tiles. Of a single row, rows and sums have one column.
+static void configure(int single) {
 	struct {
 		uint8_t palette, start, reserved[14];
 		uint16_t bytes[16];
 		uint8_t rows[16];
 	} all = {.palette = 1};
 	for (int i = 0; i < 8; i++) {
-		all.bytes[i] = STEP_BYTES;
+		all.bytes[i] = single && i != WEIGHTS ? 4 : STEP_BYTES;
 		all.rows[i] = TILE;
 	}
 	_tile_loadconfig(&all);
@@ -126,6 +128,21 @@ static void pack_floats(char *to, const char *x, int64_t xs, int64_t rows, int64
 	}
 }
 
+// pack_float packs one step of a single float32 row.
+static void pack_float(char *to, const char *x, int64_t left) {
+	const __m512i evens = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+	__m512i v[2];
+	for (int half = 0; half < 2; half++) {
+		const int64_t n = left / 4 - 16 * half;
+		v[half] = _mm512_maskz_loadu_epi32(n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1 << n) - 1), x + 64 * half);
+	}
+	__m512 even = _mm512_castsi512_ps(_mm512_permutex2var_epi32(v[0], evens, v[1])), odd = _mm512_castsi512_ps(_mm512_permutex2var_epi32(v[0], odds, v[1]));
+	UNROLL for (int part = 0; part < 3; part++) {
+		__m512i low = _mm512_srli_epi32(third(&even), 16), high = third(&odd);
+		_mm512_storeu_si512(to + 64 * part, _mm512_or_si512(low, high));
+	}
+}
+
 // edge copies one step of up to 16 outputs, filled up with zeros.
 static void edge(char *to, const char *a, int64_t as, int64_t n, int64_t bytes) {
 	memset(to, 0, TILE_BYTES);
@@ -141,9 +158,9 @@ static void edge(char *to, const char *a, int64_t as, int64_t n, int64_t bytes) 
 
 // multiply adds a piece of the reduction to the sums of 32 outputs × 16 or 32 rows. More places of memory at once, from which four
 // tiles of outputs would come, are read more slowly.
-INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole) {
+INLINE void multiply(const run *s, int64_t j, int groups, int columns, int floats, int whole) {
 	const int outputs = TILES_N, thirds = floats ? 3 : 1;
-	const int64_t wide = 4 * CHUNK_T;
+	const int64_t wide = 4 * CHUNK_T, across = 4 * columns, tile = TILE * across;
 	char *c = s->c + j * wide;
 	_Alignas(64) char copy[TILES_N * TILE_BYTES];
 #define AT(i) (c + i / groups * TILE * wide + i % groups * 64)
@@ -184,21 +201,21 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 				DOT(0, 4, 6) DOT(1, 4, 7) DOT(2, 5, 6) DOT(3, 5, 7)
 			}
 		} else {
-			_tile_loadd(5, b, 64);
+			_tile_loadd(5, b, across);
 			if (floats) {
-				_tile_loadd(6, b + TILE_BYTES, 64);
-				_tile_loadd(7, b + 2 * TILE_BYTES, 64);
+				_tile_loadd(6, b + tile, across);
+				_tile_loadd(7, b + 2 * tile, across);
 			}
 #define ALL(i) \
-	_tile_loadd(4, p[i], stride); \
-	DOT(i, 4, 5) \
+	_tile_loadd(WEIGHTS, p[i], stride); \
+	DOT(i, WEIGHTS, 5) \
 	if (floats) { \
-		_tile_dpbf16ps(i, 4, 6); \
-		_tile_dpbf16ps(i, 4, 7); \
+		_tile_dpbf16ps(i, WEIGHTS, 6); \
+		_tile_dpbf16ps(i, WEIGHTS, 7); \
 	}
 			SUMS(ALL)
 		}
-		b += groups * thirds * TILE_BYTES;
+		b += groups * thirds * tile;
 	}
 	SUMS(STORE)
 #undef AT
@@ -209,12 +226,12 @@ INLINE void multiply(const run *s, int64_t j, int groups, int floats, int whole)
 #undef ALL
 }
 
-INLINE void piece(const run *s, int groups, int floats) {
+INLINE void piece(const run *s, int groups, int columns, int floats) {
 	const int64_t most = TILES_N * TILE;
 	const int even = s->bytes % STEP_BYTES == 0;
 	for (int64_t j = 0; j < s->n; j += most) {
-		if (even && s->n - j >= most) multiply(s, j, groups, floats, 1);
-		else multiply(s, j, groups, floats, 0);
+		if (even && s->n - j >= most) multiply(s, j, groups, columns, floats, 1);
+		else multiply(s, j, groups, columns, floats, 0);
 	}
 }
 
@@ -253,13 +270,15 @@ static void products(const product *p) {
 	int64_t most = p->weights == 2 ? SUMS_N / 2 : SUMS_N;
 	if (p->rows > CHUNK_T) most = min64(most, HELD / (p->weights * bytes + 1) / 32 * 32);
 	if (most < 32) most = 32;
-	configure();
+	const int single = p->floats && p->rows == 1;
+	const int64_t tile = single ? TILE * 4 : TILE_BYTES;
+	configure(single);
 	for (int64_t o = 0; o < outputs; o += most) {
 		const int64_t n = min64(outputs - o, most);
 		for (int64_t r = 0; r < p->rows; r += CHUNK_T) {
 			const int64_t rows = min64(p->rows - r, CHUNK_T);
 			const int groups = rows > TILE ? 2 : 1;
-			const int64_t step = groups * thirds * TILE_BYTES, fit = PACKED / step;
+			const int64_t step = groups * thirds * tile, fit = PACKED / step;
 			for (int64_t at = 0; at == 0 || at < bytes; at += fit * STEP_BYTES) {
 				const int64_t part = min64(bytes - at, fit * STEP_BYTES);
 				char *to = packed;
@@ -267,17 +286,19 @@ static void products(const product *p) {
 					for (int g = 0; g < groups; g++) {
 						const int64_t row = r + g * TILE, left = (part - k) * width;
 						const char *x = p->x + row * p->xs + (at + k) * width;
-						if (p->floats) pack_floats(to, x, p->xs, min64(p->rows - row, TILE), left);
+						if (single) pack_float(to, x, left);
+						else if (p->floats) pack_floats(to, x, p->xs, min64(p->rows - row, TILE), left);
 						else pack_bytes(to, x, p->xs, min64(p->rows - row, TILE), left);
-						to += thirds * TILE_BYTES;
+						to += thirds * tile;
 					}
 				for (int i = 0; i < p->weights; i++) {
 					const mr_weight *w = p->w[i];
 					run s = {(const char *)w->data + o * w->stride * element + at, w->stride * element, n, part, packed, sums + i * SECOND, at == 0, r == 0};
-					if (groups == 2 && p->floats) piece(&s, 2, 1);
-					else if (groups == 2) piece(&s, 2, 0);
-					else if (p->floats) piece(&s, 1, 1);
-					else piece(&s, 1, 0);
+					if (groups == 2 && p->floats) piece(&s, 2, TILE, 1);
+					else if (groups == 2) piece(&s, 2, TILE, 0);
+					else if (single) piece(&s, 1, 1, 1);
+					else if (p->floats) piece(&s, 1, TILE, 1);
+					else piece(&s, 1, TILE, 0);
 				}
 			}
 			finish(p, r, rows, o, n, sums);
